@@ -68,9 +68,6 @@ def table(tmp_path):
     return tmp_path / "examples.csv"
 
 
-# files
-
-
 @pytest.mark.parametrize("name", NAMES)
 @given(n_bytes=st.integers(1, 40_000), dtype=st.sampled_from([np.float32, np.float64]))
 def test_the_blocks_of_a_file_are_the_whole_file_and_as_large_as_was_asked_for(files, name, n_bytes, dtype):
@@ -197,9 +194,6 @@ def test_a_pipe_is_read_once(tmp_path):
         next(file.blocks(1))
 
 
-# labels
-
-
 def one_label_per_block(path, labels):
     if path.suffix == ".svm":
         path.write_text("# labels\n" + "".join(f"{label} 1:1\n" for label in labels))
@@ -245,9 +239,6 @@ def test_a_label_of_another_type_is_named_unless_it_is_in_the_first_block(path, 
         list(file.blocks(300))
     (block,) = file.blocks(10_000)  # a pass does not remember the labels of another
     assert block.y.tolist() == read(path)[1].tolist()
-
-
-# blocks of the user's
 
 
 @st.composite
@@ -382,9 +373,6 @@ def test_what_can_be_read_again_is_known(files):
     assert not any(map(can_be_read_again, [iter([GOOD]), (block for block in [GOOD]), map(tuple, [GOOD])]))
 
 
-# memory
-
-
 @pytest.mark.parametrize("name", ["large.svm.gz", "large.csv"])
 def test_memory_is_bounded_by_the_size_of_blocks(tmp_path, name):
     n_bytes, path = 200_000, tmp_path / name
@@ -402,9 +390,6 @@ def test_memory_is_bounded_by_the_size_of_blocks(tmp_path, name):
     assert sum(sizes) > 15 * n_bytes
     assert max(sizes) < 1.1 * n_bytes
     assert peak < 12 * n_bytes
-
-
-# reading ahead
 
 
 def reading_threads():

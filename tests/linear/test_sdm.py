@@ -58,9 +58,6 @@ def evaluated(model, X, y):
     )
 
 
-# The optimum
-
-
 @st.composite
 def grid_examples(draw, least=4, most=12, features=4, classes=4):
     """Few examples on a coarse grid, with labels 0, 1, ... and weights."""
@@ -154,9 +151,6 @@ def test_many_classes_reach_the_optimum_too(formulation):
         assert model.dual_coef_.nnz < 0.1 * len(y) * 150
 
 
-# The certificate
-
-
 @formulations
 @pytest.mark.parametrize(
     "parameters",
@@ -223,9 +217,6 @@ def test_an_intercept_makes_zero_rows_act(formulation):
     model = svc(formulation).fit(np.zeros((10, 2)), y)
     assert (model.predict(np.zeros((1, 2))) == 0).all()
     assert model.result_.primal < svc(formulation, fit_intercept=False).fit(np.zeros((10, 2)), y).result_.primal
-
-
-# Things that change the time, not the solution
 
 
 def slow_problem(dtype=float):
@@ -310,9 +301,6 @@ def test_seeds_change_the_way_and_not_the_goal(formulation):
     results = [svc(formulation, random_state=seed).fit(X, y).result_ for seed in range(4)]
     assert len({result.operations["steps"] for result in results}) > 1
     assert [result.primal for result in results] == pytest.approx([results[0].primal] * 4, rel=1e-7)
-
-
-# Starting from a solution
 
 
 @pytest.mark.parametrize(
@@ -411,9 +399,6 @@ def test_a_warm_start_from_another_problem_is_a_clear_error(parameters, data, me
         model.fit(*data)
 
 
-# Weights
-
-
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(
     ("factors", "fit_intercept"), [({0: 0.3, 1: 5.0}, True), ("balanced", True), (None, True), (None, False)]
@@ -433,9 +418,6 @@ def test_one_versus_rest_is_a_binary_svm_of_liblinear_per_class(classes, factors
 def test_scaling_weights_and_costs_against_each_other_changes_nothing():
     X, y = clusters(16, examples=60)
     assert svc(C=4.0).fit(X, y, np.full(60, 0.25)).coef_.tobytes() == svc(C=1.0).fit(X, y).coef_.tobytes()
-
-
-# Other libraries
 
 
 @formulations

@@ -66,9 +66,6 @@ def problem(functions, n=60, features=5, seed=0, zeros=0.0):
     return X, labels, random.choice([0.5, 1.0, 3.0], n)
 
 
-# Losses
-
-
 def seen_loss(loss, joint, scores, label):
     """Value and gradient as the core has them: those of a single feature that is 1, whose weights are the scores."""
     scores = np.atleast_2d(scores)
@@ -128,9 +125,6 @@ def test_joint_losses_are_those_of_scikit_learn(scores, label):
     theirs["log_loss"] = metrics.log_loss([label], [softmax(scores)], labels=[0, 1, 2])
     for loss, expected in theirs.items():
         assert seen_loss(loss, True, scores, label)[0] == pytest.approx(expected, abs=1e-9)
-
-
-# The certificate
 
 
 @st.composite
@@ -213,9 +207,6 @@ def test_a_bound_of_derivatives_on_the_way_closes_in_on_the_optimum(loss):
         visit_all(session)
     at = evaluated(session, X, labels, costs)
     assert 0 <= at.primal - session.bound() <= 0.01 * at.primal
-
-
-# The algorithms, step for step
 
 
 def named(form):
@@ -392,9 +383,6 @@ def test_a_restored_session_goes_on_exactly(algorithm, form):
     assert other.counters.loss == whole.counters.loss
 
 
-# Layouts, precisions, instruction sets
-
-
 @pytest.fixture
 def level_restored():
     level = _core.simd_level()
@@ -438,9 +426,6 @@ def test_single_precision_sparse_and_wide_indices_make_nearly_the_same_weights(a
         for values in (X.astype(np.float32), X):  # a session in single precision takes examples in double
             single = driven(algorithm, values, labels, costs, layout=layout, dtype=np.float32, **options)
             np.testing.assert_allclose(visit_all(single).weights(), expected, rtol=1e-3, atol=1e-4)
-
-
-# The order of visits
 
 
 def visits_of(n, seed=0, passes=1, *, shuffled=True, values=1):

@@ -58,9 +58,6 @@ def primal_of(model, X, y, costs=None):
     return gradients.mean_loss_primal(model.loss, joint, model.alpha, weights_of(model), Z, labels, costs)[0]
 
 
-# The certificate
-
-
 @st.composite
 def problems(draw):
     X, y, weight = draw(grid_examples(2, 12))
@@ -94,8 +91,6 @@ def test_the_certificate_is_the_primal_of_the_formula_and_a_bound_below_it(probl
     assert all(point.gap >= 0 for point in result.history)
     assert result.operations["visits"] == parameters["epochs"] * len(y)
 
-
-# The optimum
 
 SMOOTH_PROBLEMS = (
     ("squared_hinge", 2, "joint"),
@@ -178,9 +173,6 @@ def test_averaged_sgd_reaches_the_optimum_on_class_2_of_covtype(loss, epochs):
     assert model.result_.primal <= (1 + 1e-3) * liblinear_optimum(loss, 1e-5, X.astype(float), y)
 
 
-# The search for the first step
-
-
 @pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name != "asgd"])
 @pytest.mark.parametrize("loss", ["hinge", "log_loss"])
 def test_the_step_that_is_found_has_a_lower_primal_than_its_neighbours(algorithm, loss):
@@ -252,9 +244,6 @@ def test_sparse_examples_make_the_model_of_dense_ones():
         np.testing.assert_allclose(stored.coef_, dense.coef_, rtol=1e-6, atol=1e-7)
 
 
-# Probabilities
-
-
 @pytest.mark.parametrize(("classes", "formulation"), [(2, "joint"), (3, "joint"), (3, "one-vs-rest")])
 def test_probabilities_are_those_of_the_loss_and_sum_to_one(classes, formulation):
     X, y = noisy(classes=classes)
@@ -279,9 +268,6 @@ def test_other_losses_have_no_probabilities(loss):
         assert not hasattr(model, name)
         with pytest.raises(AttributeError, match=f"has no {name} with loss={loss!r}, .* Set loss='log_loss'"):
             getattr(model, name)
-
-
-# Early stopping, warm starts, weights
 
 
 def errors_of(model):
@@ -334,9 +320,6 @@ def test_one_versus_rest_weighs_a_class_in_its_own_problem(how):
     for label in range(3):
         binary = sgd(**parameters).fit(X, y == label, weight * np.where(y == label, factors[label], 1.0))
         np.testing.assert_allclose(model.coef_[label], binary.coef_[0], rtol=1e-9, atol=1e-12)
-
-
-# Classes and features that join
 
 
 @pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name != "olbfgs"])  # all its steps grow shorter
@@ -400,9 +383,6 @@ def test_a_saved_model_goes_on_exactly(algorithm, formulation, classes, kind, tm
         each.partial_fit(X[:150], y[:150]).partial_fit(X[150:], y[150:])
     assert_same_model(loaded, model)
     assert loaded.result_.primal == model.result_.primal
-
-
-# Bad input
 
 
 @every_algorithm

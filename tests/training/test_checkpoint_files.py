@@ -109,14 +109,6 @@ def checkpoint_of(path, monkeypatch, states=5, **parameters):
     return path
 
 
-def test_a_checkpoint_is_not_replaced_unless_asked_to_go_on(path, monkeypatch):
-    checkpoint_of(path, monkeypatch)
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="is there already: resume=True goes on from it; to begin anew, remove it"):
-        small().fit(X, y, checkpoint=path)
-    assert path.read_bytes() == before
-
-
 def test_a_checkpoint_of_another_training_is_refused_with_what_differs(path, monkeypatch):
     checkpoint_of(path, monkeypatch)
     same = {"epochs": 3, "random_state": 0}
@@ -206,25 +198,26 @@ def test_a_damaged_checkpoint_is_refused(path, monkeypatch):
             small().fit(X, y, checkpoint=path, resume=True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"checkpoint": 3}, "checkpoint must be the path of a file, or None; got 3"),
-        ({"checkpoint": "c", "every": -1}, r"every must be a number of seconds >= 0; got -1"),
-        ({"checkpoint": "c", "resume": "yes"}, "resume must be True or False; got 'yes'"),
-        ({"resume": True}, "resume=True needs checkpoint, the file to go on from"),
-    ],
-    ids=str,
-)
-def test_arguments_are_checked(arguments, message):
-    for model in (LinearMulticlassSVC(), LaRankClassifier()):
-        with pytest.raises(ValueError, match=message):
-            model.fit(X, y, **arguments)
+OF_MODELS = [
+    ({"checkpoint": 3}, "checkpoint must be the path of a file, or None; got 3"),
+    ({"checkpoint": "c", "every": -1}, r"every must be a number of seconds >= 0; got -1"),
+    ({"checkpoint": "c", "resume": "yes"}, "resume must be True or False; got 'yes'"),
+    ({"resume": True}, "resume=True needs checkpoint, the file to go on from"),
+    ({"checkpoint": "old"}, "is there already: resume=True goes on from it; to begin anew, remove it"),
+]
+ACTIVE = LaSVMClassifier(selection="active", label_budget=20)
+REFUSED = [(model, *row) for model in (LinearMulticlassSVC(), LaRankClassifier()) for row in OF_MODELS]
+REFUSED += [(ACTIVE, {"checkpoint": "c"}, "checkpoint needs selection='random'; got selection='active'")]
 
 
-def test_a_selection_has_no_checkpoints(tmp_path):
-    with pytest.raises(ValueError, match="checkpoint needs selection='random'; got selection='active'"):
-        LaSVMClassifier(selection="active", label_budget=20).fit(X, y % 2, checkpoint=tmp_path / "checkpoint")
+@pytest.mark.parametrize(("model", "arguments", "message"), REFUSED, ids=str)
+def test_arguments_are_checked(model, arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old").write_text("old")
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y % 2, **arguments)
+    assert (tmp_path / "old").read_text() == "old"
+    assert os.listdir() == ["old"]
 
 
 def test_limits_and_interrupts_leave_a_checkpoint_to_go_on_from(path):

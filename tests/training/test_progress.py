@@ -49,11 +49,6 @@ def bar(screen):
     return BarProgress(Console(file=screen, force_terminal=True, width=80, color_system=None))
 
 
-def test_negative_verbose_is_an_error():
-    with pytest.raises(ValueError, match=r"verbose must be .* got -1"):
-        progress_for(-1)
-
-
 def test_lines_go_to_standard_error_when_it_is_not_a_terminal(capfd):
     progress = progress_for(1)
     assert isinstance(progress, LineProgress)
@@ -66,18 +61,17 @@ def test_lines_go_to_standard_error_when_it_is_not_a_terminal(capfd):
     ]
 
 
-def test_lines_keep_their_distance(clock, capfd):
+def test_lines_keep_their_distance_and_with_verbose_2_every_update_has_one(clock, capfd):
     progress = LineProgress(interval=5.0)
     progress.start("letters")
     for second in range(13):
         clock[0] = float(second)
         tell(progress)
     assert len(capfd.readouterr().err.splitlines()) == 1 + 2  # the start, then at 5 and at 10
-
-
-def test_verbose_2_writes_every_update(capfd):
     run(progress_for(2), updates=7)
     assert len(capfd.readouterr().err.splitlines()) == 1 + 7 + 1
+    with pytest.raises(ValueError, match=r"verbose must be .* got -1"):
+        progress_for(-1)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +94,12 @@ def fractions_shown(model, *data, capfd):
     return re.findall(r"larank: +(\d+)%, ", capfd.readouterr().err)
 
 
+def test_no_fraction_is_shown_of_a_stream_of_unknown_length(capfd):
+    X = np.random.default_rng(0).normal(size=(50, 20_000))  # larger than what small blocks are joined to
+    model = SGDQNClassifier(verbose=2, random_state=0, t0=1e4)
+    assert set(fractions_shown(model, [(X, np.arange(50) % 2)] * 3, capfd=capfd)) <= {"100"}
+
+
 @pytest.mark.parametrize(
     ("model", "known"),
     [
@@ -117,13 +117,6 @@ def test_no_fraction_is_shown_if_the_end_depends_on_the_data(model, known, capfd
     assert "100" in fractions_shown(model.set_params(**known), X, y, capfd=capfd)
 
 
-def test_no_fraction_is_shown_of_a_stream_of_unknown_length(capfd):
-    X = np.random.default_rng(0).normal(size=(50, 20_000))  # larger than what small blocks are joined to
-    blocks = [(X, np.arange(50) % 2)] * 3
-    model = SGDQNClassifier(verbose=2, random_state=0, t0=1e4)
-    assert set(fractions_shown(model, blocks, capfd=capfd)) <= {"100"}
-
-
 def test_finishing_before_the_first_update_is_allowed(bar, screen, capfd):
     for progress in (LineProgress(), bar):
         run(progress, updates=0)
@@ -131,16 +124,13 @@ def test_finishing_before_the_first_update_is_allowed(bar, screen, capfd):
     assert "time limit\n" in screen.getvalue()
 
 
-@pytest.mark.parametrize(("term", "kind"), [("xterm", BarProgress), ("dumb", LineProgress)])
-def test_a_terminal_gets_a_bar_if_it_can_draw_one(term, kind, screen, monkeypatch):
-    monkeypatch.setenv("TERM", term)
-    monkeypatch.setattr("sys.stderr", screen)
-    assert type(progress_for(1)) is kind
-
-
-def test_forced_colours_do_not_put_a_bar_into_a_log(monkeypatch):
+def test_a_terminal_that_can_draw_a_bar_gets_one_and_a_log_does_not(screen, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert type(progress_for(1)) is LineProgress
+    monkeypatch.setattr("sys.stderr", screen)
+    for term, kind in (("xterm", BarProgress), ("dumb", LineProgress)):
+        monkeypatch.setenv("TERM", term)
+        assert type(progress_for(1)) is kind
 
 
 def test_the_bar_leaves_how_training_ended(bar, screen):
@@ -172,16 +162,10 @@ def test_an_exception_gives_the_terminal_back(bar, screen):
     assert screen.getvalue().count("\x1b[?25h") == 1  # and the cursor is back
 
 
-def test_square_brackets_are_not_markup(bar, screen):
-    with bar:
-        bar.start("letters [red]")
-    assert "letters [red]" in screen.getvalue()
-
-
-def test_control_characters_are_escaped_and_emoji_names_stay(bar, screen, capfd):
+def test_control_characters_are_escaped_and_markup_and_emoji_names_stay(bar, screen, capfd):
     for progress in (LineProgress(), bar):
         with progress:
-            progress.start("a\x1b[2Jb\x07\n:smile:")
-    shown = r"training a\x1b[2Jb\x07\n:smile:"
+            progress.start("a\x1b[2Jb\x07\n:smile: [red]")
+    shown = r"training a\x1b[2Jb\x07\n:smile: [red]"
     assert capfd.readouterr().err == f"larank: {shown}\n"
     assert screen.getvalue().splitlines()[0] == shown

@@ -6,6 +6,7 @@ import signal
 import stat
 import zipfile
 from importlib import resources
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -173,11 +174,11 @@ def test_an_archive_that_unpacks_without_bound_is_refused(archive):
 
 
 def test_what_scipy_saves_is_read_once_labels_are_added(archive):
-    sp.save_npz(archive, sp.csr_matrix(X))
+    sp.save_npz(archive, S)
     with np.load(archive) as saved:
         np.savez(archive, y=["a", "b"], **saved)
     Z, y = read_npz(archive)
-    assert (sp.csr_matrix(X) != Z).nnz == 0
+    assert (S != Z).nnz == 0
     assert y.tolist() == ["a", "b"]
 
 
@@ -189,26 +190,20 @@ def test_the_extension_chooses_svmlight(tmp_path, name, suffix):
 
 
 def test_the_extension_chooses_tables_and_archives(tmp_path):
-    (tmp_path / "a.csv").write_text("1,2\n")
-    (tmp_path / "a.tsv").write_text("1\t2\n")
-    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"1\t2\n"))
+    for name, content in (("a.csv", b"1,2\n"), ("a.tsv", b"1\t2\n"), ("a.tsv.gz", gzip.compress(b"1\t2\n"))):
+        (tmp_path / name).write_bytes(content)
     np.savez(tmp_path / "a.npz", X=[[1]], y=[2])
-    for name in ("a.csv", "a.tsv", "a.tsv.gz", "a.npz"):
-        Z, y = read(tmp_path / name)
-        assert Z.tolist() == [[1]]
-        assert y.tolist() == [2]
+    for path in tmp_path.iterdir():
+        assert [part.tolist() for part in read(path)] == [[[1]], [2]]
 
 
 def test_letter_is_the_documented_split_with_its_attribution():
     letter = load_letter()
-    assert letter.X_train.shape == (16000, 16)
-    assert letter.X_test.shape == (4000, 16)
-    assert letter.X_train.dtype == np.float64
+    assert (letter.X_train.shape, letter.X_test.shape) == ((16000, 16), (4000, 16))
+    assert (letter.X_train.dtype, letter.y_train.dtype) == (np.float64, np.dtype("<U1"))
     assert (letter.X_train.min(), letter.X_train.max()) == (0, 15)
-    assert letter.y_train.dtype == np.dtype("<U1")
     assert "".join(np.unique(letter.y_train)) == "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    assert (letter.y_train == "A").sum() == 633
-    assert (letter.y_test == "Z").sum() == 158
+    assert ((letter.y_train == "A").sum(), (letter.y_test == "Z").sum()) == (633, 158)
     attribution = resources.files("larank").joinpath("data", "letter.txt").read_text()
     assert "Frey" in attribution
     assert "CC BY 4.0" in attribution
@@ -242,6 +237,11 @@ def only_the_old_file_is_there(target):
     return target.read_text() == "old" and os.listdir(target.parent) == [target.name]
 
 
+def write(path, content):
+    with atomic_write(path) as file:
+        file.write(content)
+
+
 def test_the_file_changes_only_when_complete(target):
     with atomic_write(target) as file:
         file.write(b"new")
@@ -265,12 +265,9 @@ def test_an_error_while_writing_leaves_the_old_file(target, error):
 
 @pytest.mark.parametrize("operation", ["fsync", "replace"])
 def test_a_full_disk_at_the_end_leaves_the_old_file(target, monkeypatch, operation):
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, operation, full)
-    with pytest.raises(OSError, match="No space left") as error, atomic_write(target) as file:
-        file.write(b"new")
+    monkeypatch.setattr(os, operation, mock.Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
+    with pytest.raises(OSError, match="No space left") as error:
+        write(target, b"new")
     assert (error.value.errno, error.value.filename) == (errno.ENOSPC, str(target))
     assert only_the_old_file_is_there(target)
 
@@ -280,8 +277,7 @@ def test_a_file_keeps_its_mode_and_a_new_one_has_the_usual_mode(target):
     new, usual = target.with_name("new"), target.with_name("usual")
     usual.write_text("")
     for path in (target, new):
-        with atomic_write(path):
-            pass
+        write(path, b"")
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
     assert new.stat().st_mode == usual.stat().st_mode
 
@@ -289,8 +285,7 @@ def test_a_file_keeps_its_mode_and_a_new_one_has_the_usual_mode(target):
 def test_a_link_stays_a_link(target):
     link = target.with_name("link")
     link.symlink_to(target)
-    with atomic_write(link) as file:
-        file.write(b"new")
+    write(link, b"new")
     assert link.is_symlink()
     assert target.read_text() == "new"
 

@@ -348,6 +348,5 @@ def test_columns_may_be_scaled_robustly_and_text_hashed():
 @pytest.mark.usefixtures("people")
 def test_a_test_file_and_a_report_go_with_tables():
     shuffled_columns(table_of("people.csv")).write_csv("test.csv")
-    result = larank(f"{TRAIN} --label Survived --test test.csv --report r.html")
-    assert error_of(result.stdout) <= 0.2
+    assert error_of(larank(f"{TRAIN} --label Survived --test test.csv --report r.html").stdout) <= 0.2
     assert "LinearMulticlassSVC on people.csv" in Path("r.html").read_text()

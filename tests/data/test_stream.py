@@ -33,8 +33,7 @@ def dense(X):
 
 def joined(blocks):
     blocks = list(blocks)
-    width = blocks[-1].X.shape[1]
-    X = [np.pad(dense(block.X), [(0, 0), (0, width - block.X.shape[1])]) for block in blocks]
+    X = [np.pad(dense(block.X), [(0, 0), (0, blocks[-1].X.shape[1] - block.X.shape[1])]) for block in blocks]
     return np.concatenate(X), np.concatenate([block.y for block in blocks])
 
 
@@ -167,18 +166,26 @@ def test_damaged_compressed_data_is_refused_after_the_blocks_before(tmp_path, na
     assert len(blocks_before_the_error(path, r", after line \d+: damaged data", 10_000)) > 3
 
 
-def test_closing_a_pass_closes_the_file(svm):
-    svm.write_text("1 1:1\n" * 1000)
-    blocks = ExampleFile(svm).blocks(100)
-    next(blocks)
-    assert str(svm) in open_files()
-    blocks.close()
-    assert str(svm) not in open_files()
-
-
 def open_files():
     folder = "/proc/self/fd"
     return [os.readlink(f"{folder}/{n}") for n in os.listdir(folder) if os.path.exists(f"{folder}/{n}")]
+
+
+def reading_threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("larank-reading")]
+
+
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_closing_a_pass_closes_the_file_and_ends_the_thread(files, is_ahead):
+    path = files / "examples.svm"
+    blocks = ExampleFile(path).blocks(1000)
+    blocks = read_ahead(blocks) if is_ahead else blocks
+    next(arrived(blocks) if is_ahead else blocks)
+    assert (str(path) in open_files()) or is_ahead
+    assert bool(reading_threads()) == is_ahead
+    blocks.close()
+    assert str(path) not in open_files()
+    assert not reading_threads()
 
 
 def test_a_pipe_is_read_once(tmp_path):
@@ -210,16 +217,15 @@ def path(request, tmp_path):
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        (["1", "-2", "+3"], np.array([1, -2, 3])),
-        (["1.5", "2", "3e0"], np.array([1.5, 2, 3])),
-        (["a", "2", "3.5"], np.array(["a", "2", "3.5"])),
-        (["a", "word", "é"], np.array(["a", "word", "é"])),
+        (["1", "-2", "+3"], [1, -2, 3]),
+        (["1.5", "2", "3e0"], [1.5, 2.0, 3.0]),
+        (["a", "2", "3.5"], ["a", "2", "3.5"]),
+        (["a", "word", "é"], ["a", "word", "é"]),
     ],
 )
 def test_labels_have_the_type_of_the_first_block(path, labels, expected):
     blocks = list(ExampleFile(one_label_per_block(path, labels)).blocks(1))
-    assert {block.y.dtype.kind for block in blocks} == {expected.dtype.kind}
-    assert np.concatenate([block.y for block in blocks]).tolist() == expected.tolist()
+    assert repr([label for block in blocks for label in block.y.tolist()]) == repr(expected)
 
 
 @pytest.mark.parametrize(
@@ -392,26 +398,10 @@ def test_memory_is_bounded_by_the_size_of_blocks(tmp_path, name):
     assert peak < 12 * n_bytes
 
 
-def reading_threads():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("larank-reading")]
-
-
-def test_reading_ahead_hands_out_the_same_items():
-    assert list(arrived(read_ahead(iter(range(20))))) == list(range(20))
-    assert list(arrived(read_ahead(iter([])))) == []
+def test_reading_ahead_hands_out_the_same_items_and_nothing_while_an_item_is_made():
+    for n in (0, 20):
+        assert list(arrived(read_ahead(iter(range(n))))) == list(range(n))
     assert not reading_threads()
-
-
-def test_closing_early_ends_the_thread(files):
-    ahead = read_ahead(ExampleFile(files / "examples.svm").blocks(1000))
-    next(arrived(ahead))
-    assert reading_threads()
-    ahead.close()
-    assert not reading_threads()
-    assert str(files / "examples.svm") not in open_files()
-
-
-def test_reading_ahead_hands_out_nothing_while_an_item_is_made():
     made = threading.Event()
 
     def items():

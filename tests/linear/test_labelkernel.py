@@ -105,8 +105,7 @@ def test_distances_make_the_kernel_that_falls_with_them():
 @given(st.integers(1, 8), st.integers(1, 3), st.integers(0, 10**6), st.sampled_from([None, 1e-3, 1.0, 1e6]))
 def test_euclidean_distances_always_make_a_kernel(classes, dimensions, seed, scale):
     points = np.random.default_rng(seed).normal(size=(classes, dimensions)).round(1)
-    D = np.linalg.norm(points[:, None] - points, axis=2)
-    K = distance_label_kernel(D, scale)
+    K = distance_label_kernel(np.linalg.norm(points[:, None] - points, axis=2), scale)
     assert_is_kernel(K)
     np.testing.assert_array_equal(np.diag(K), np.ones(classes))
 

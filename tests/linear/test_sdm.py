@@ -65,8 +65,7 @@ def grid_examples(draw, least=4, most=12, features=4, classes=4):
     value = st.integers(-8, 8).map(lambda v: v / 4)
     X = np.array(draw(st.lists(st.lists(value, min_size=features, max_size=features), min_size=n, max_size=n)))
     y = np.r_[np.arange(classes), draw(st.lists(st.integers(0, classes - 1), min_size=n, max_size=n))][:n]
-    weight = np.array(draw(st.lists(st.sampled_from([0.25, 1.0, 4.0]), min_size=n, max_size=n)))
-    return X, y, weight
+    return X, y, np.array(draw(st.lists(st.sampled_from([0.25, 1.0, 4.0]), min_size=n, max_size=n)))
 
 
 @st.composite
@@ -151,20 +150,14 @@ def test_many_classes_reach_the_optimum_too(formulation):
         assert model.dual_coef_.nnz < 0.1 * len(y) * 150
 
 
+# Near and far from the optimum.
+ENDS = [{"tol": 0.5, "fit_intercept": False}, {"tol": 1e-2, "intercept_scaling": 3.0}, {"tol": 1e-8}]
+ENDS += [{"C": C, "tol": 1e-15, "max_iter": max_iter} for C, max_iter in ((300.0, 3), (1.0, 1), (1e3, 7))]
+
+
 @formulations
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"tol": 0.5, "fit_intercept": False},
-        {"tol": 1e-2, "intercept_scaling": 3.0},
-        {"tol": 1e-8},
-        {"C": 300.0, "tol": 1e-15, "max_iter": 3},
-        {"tol": 1e-15, "max_iter": 1},
-        {"C": 1e3, "tol": 1e-15, "max_iter": 7},
-    ],
-)
+@pytest.mark.parametrize("parameters", ENDS)
 def test_the_certificate_is_what_an_independent_evaluation_finds(formulation, parameters):
-    """Also of models that are far from done."""
     X, y = clusters(features=3)
     weight = np.random.default_rng(5).random(len(y))
     model = svc(formulation, **parameters)
@@ -186,8 +179,7 @@ def test_the_weights_are_the_coefficients_times_the_examples(formulation):
     """As many features as examples: no averaging of W, of which the documentation warns."""
     X, y = clusters(examples=30, features=40, classes=3)
     model = svc(formulation).fit(X, y)
-    Z = optima.with_constant(X, 1.0)
-    np.testing.assert_allclose(model.dual_coef_.T @ Z, all_weights(model), atol=1e-12)
+    np.testing.assert_allclose(model.dual_coef_.T @ optima.with_constant(X, 1.0), all_weights(model), atol=1e-12)
     np.testing.assert_array_equal(model.support_, np.unique(model.dual_coef_.nonzero()[0]))
     assert model.result_.support_patterns == len(model.support_)
 

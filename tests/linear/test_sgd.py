@@ -262,8 +262,7 @@ def test_steps_are_those_that_are_printed(form, algorithm, loss, layout):
 def test_averaged_sgd_takes_the_steps_of_its_formulas(form, loss, layout, is_scaled):
     X, labels, costs = problem(FORMS[form][1], zeros=0.3)
     scaling = np.array([0.5, 2.0, 1.0, 4.0, 0.1]) if is_scaled else np.ones(5)
-    descent = written_out(X, labels, costs, loss=loss, form=form)
-    expected = list(descent.asgd(skip=3, scaling=scaling))
+    expected = list(written_out(X, labels, costs, loss=loss, form=form).asgd(skip=3, scaling=scaling))
 
     def fresh():
         session = driven("asgd", X, labels, costs, loss=loss, form=form, layout=layout)
@@ -361,9 +360,9 @@ def test_on_dense_examples_without_zeros_the_diagonal_of_sgdqn_is_a_number_for_e
 def test_an_intercept_is_a_feature_that_is_one(algorithm, form):
     X, labels, costs = problem(FORMS[form][1], zeros=0.3)
     options = {"loss": "squared_hinge", "form": form, "t0": 100.0}
-    constant = driven(algorithm, np.column_stack([X, np.ones(len(X))]), labels, costs, **options)
-    own = driven(algorithm, X, labels, costs, intercept=True, **options)
-    np.testing.assert_allclose(visit_all(own).weights(), visit_all(constant).weights(), rtol=1e-9, atol=1e-11)
+    wide = np.column_stack([X, np.ones(len(X))])
+    found = [driven(algorithm, Z, labels, costs, intercept=Z is X, **options) for Z in (X, wide)]
+    np.testing.assert_allclose(*(visit_all(session).weights() for session in found), rtol=1e-9, atol=1e-11)
 
 
 @every_algorithm

@@ -202,8 +202,7 @@ def test_the_visits_of_the_search_are_counted_apart_from_those_of_training(n, sa
 def test_a_step_that_diverges_is_never_taken(algorithm, loss, size):
     X, y = noisy(n=300)
     model = sgd(algorithm=algorithm, loss=loss, epochs=1).fit(X * size, y)
-    at_zero = float(gradients.margin_loss(loss, 0.0)[0])
-    assert model.result_.primal <= 1.05 * at_zero
+    assert model.result_.primal <= 1.05 * float(gradients.margin_loss(loss, 0.0)[0])
 
 
 @every_algorithm
@@ -304,8 +303,7 @@ def test_a_warm_start_begins_at_the_weights_before(algorithm, formulation, class
     before, t0 = model.coef_, 1e12  # steps that move nothing
     model.set_params(t0=t0, epochs=1).fit(X, y)
     np.testing.assert_allclose(model.coef_, before, rtol=1e-3, atol=1e-4)
-    cold = sgd(**parameters, t0=t0, epochs=1).fit(X, y)
-    assert np.abs(cold.coef_).max() < 1e-3
+    assert np.abs(sgd(**parameters, t0=t0, epochs=1).fit(X, y).coef_).max() < 1e-3
 
 
 @pytest.mark.parametrize("how", ["fit", "partial_fit"])

@@ -33,8 +33,7 @@ def sparse_matrices(draw):
     dtype = draw(st.sampled_from([np.float32, np.float64]))
     rows, columns = draw(st.integers(1, 8)), draw(st.integers(1, 12))
     stored = draw(hnp.arrays(bool, (rows, columns)))
-    width = np.dtype(dtype).itemsize * 8
-    floats = st.floats(allow_nan=False, allow_infinity=False, width=width)
+    floats = st.floats(allow_nan=False, allow_infinity=False, width=(np.dtype(dtype).itemsize * 8))
     values = draw(hnp.arrays(dtype, int(stored.sum()), elements=floats))
     indices = np.nonzero(stored)[1]
     return sp.csr_matrix((values, indices, np.append(0, stored.sum(axis=1).cumsum())), shape=(rows, columns))
@@ -157,8 +156,7 @@ def test_float32_values_are_not_rounded_twice(bits, side):
         middle = (Decimal(float(below)) + Decimal(float(above))) / 2
         text = str(middle * (1 + side * Decimal("1e-40")))
         even = above if bits % 2 else below
-    expected = {-1: below, 0: even, 1: above}[side]
-    assert same_bits(value_of(text, np.float32), expected)
+    assert same_bits(value_of(text, np.float32), {-1: below, 0: even, 1: above}[side])
     assert same_bits(value_of("1e-60", np.float32), np.float32(0.0))
 
 

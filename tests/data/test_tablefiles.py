@@ -20,8 +20,7 @@ def written(tmp_path, content, name="data.csv"):
 
 def cells(path, n_bytes=1 << 22, **options):
     """Names and rows, empty where there is nothing."""
-    frames = [block.frame for block in TableFile(path, **options).blocks(n_bytes)]
-    frame = polars.concat(frames)
+    frame = polars.concat([block.frame for block in TableFile(path, **options).blocks(n_bytes)])
     return frame.columns, [tuple("" if cell is None else cell for cell in row) for row in frame.rows()]
 
 
@@ -121,8 +120,7 @@ def test_blocks_are_cut_between_records(tmp_path, monkeypatch):
     rows = [(str(i), f"a\n{i}" if i % 3 else f'say "{i}"') for i in range(200)]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([("number", "text"), *rows])
-    path = written(tmp_path, text.getvalue())
-    blocks = list(TableFile(path).blocks(40))
+    blocks = list(TableFile(written(tmp_path, text.getvalue())).blocks(40))
     assert len(blocks) > 50
     assert [tuple(row) for block in blocks for row in block.frame.rows()] == rows
     assert [block.first_row for block in blocks[:2]] == [0, len(blocks[0].frame)]

@@ -80,9 +80,6 @@ def here(files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-# ---- Help ----
-
-
 def test_help_lists_every_command_with_the_beginning_of_its_own_help():
     assert larank("--version").stdout.startswith("larank ")
     text = larank("--help").stdout
@@ -113,9 +110,6 @@ def test_predictions_import_no_pandas():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.splitlines()[-2:] == ["imported", "mode [2] (0, 0) 0.5"], done.stderr
-
-
-# ---- train ----
 
 
 def test_train_writes_a_model_and_shows_its_certificate():
@@ -262,9 +256,6 @@ def test_training_stopped_early_is_saved_with_one_line_for_each_message(options,
     assert models.load("m.larank").result_.status == status
 
 
-# ---- train on a stream ----
-
-
 STREAM = "--algorithm sgdqn --memory-limit 1e4"
 
 
@@ -346,9 +337,6 @@ def test_whatever_fails_is_said_in_one_line(error, said, monkeypatch):
     assert larank("train train.svm m --quiet --debug", code=1).exception is error
 
 
-# ---- predict ----
-
-
 def test_predict_writes_one_label_per_line_and_a_score_for_each_class(monkeypatch):
     f = models.load("model.larank").decision_function(TEST_X)
     labels = larank("predict model.larank test.svm").stdout
@@ -392,9 +380,6 @@ def test_a_prediction_that_does_not_fit_on_the_disk_keeps_the_old_file():
     assert "labels.txt: File too large" in line
     assert Path("labels.txt").read_text() == "old"
     assert sorted(os.listdir()) == ["labels.txt", *FILES]
-
-
-# ---- eval and info ----
 
 
 def test_eval_counts_errors_by_class_and_by_pair():
@@ -459,9 +444,6 @@ def test_info_in_a_pipe_cuts_nothing_and_shows_no_private_state(algorithm):
     assert "…" not in "".join(lines)
 
 
-# ---- demo ----
-
-
 def test_demo_compares_and_writes_model_and_report():
     lines = larank("demo --output new/folder").stdout.splitlines()
     names = ("LaRank, one pass", "LaRank x1, paper", "scikit-learn SVC", "larank, linear")
@@ -477,9 +459,6 @@ def test_demo_compares_and_writes_model_and_report():
     assert type(model).__name__ == "LaRankClassifier"
     assert len(model.classes_) == 26
     assert "LETTER" in Path("new/folder/report.html").read_text()
-
-
-# ---- As a process of its own ----
 
 
 def process(command):

@@ -100,8 +100,7 @@ HISTORIES += [history(*[(0.0, 0.0)] * 2)]
 
 @pytest.mark.parametrize("history", HISTORIES, ids=["none", "one point", "not finite", "no gap", "all zero"])
 def test_odd_histories_are_no_obstacle(history, tmp_path):
-    result = a_result(history=history, primal=0.0, dual=0.0)
-    assert "objective is zero" in Page(written(tmp_path, result)).text
+    assert "objective is zero" in Page(written(tmp_path, a_result(history=history, primal=0.0, dual=0.0))).text
 
 
 def test_without_matplotlib_the_page_is_whole_and_says_what_is_missing(tmp_path, monkeypatch):

@@ -90,8 +90,7 @@ def test_what_is_written_for_programs_is_exact(tmp_path):
     expected = models.load(model).predict(frame)
     assert set(expected) == set(LABELS)
     larank("predict", model, data, out, "--id", "n", "--scores")
-    piped = larank("predict", model, data, "--id", "n", "--scores")
-    assert piped.stdout_bytes == out.read_bytes()
+    assert larank("predict", model, data, "--id", "n", "--scores").stdout_bytes == out.read_bytes()
     read_back = TableFile(out).read().frame
     assert read_back["kind"].to_list() == expected.tolist()
     assert read_back["n"].to_list() == frame["n"].to_list()
@@ -117,8 +116,7 @@ def test_labels_with_line_breaks_are_refused_where_each_example_is_a_line(label,
 
 
 def test_a_tagger_whose_labels_have_line_breaks_writes_no_columns(tmp_path):
-    tagger = SequenceTagger(random_state=0).fit([[("a",), ("b",)]] * 3, [["x\ny", "z"]] * 3)
-    save(tagger, tmp_path / "m.larank")
+    save(SequenceTagger(random_state=0).fit([[("a",), ("b",)]] * 3, [["x\ny", "z"]] * 3), tmp_path / "m.larank")
     (tmp_path / "a.txt").write_text("a\nb\n")
     line = run("tag", "apply", tmp_path / "m.larank", tmp_path / "a.txt", code=1).stderr
     assert "the label 'x\\ny' has a line break" in line

@@ -108,8 +108,7 @@ def test_numbers_are_standardised_as_scikit_learn_does(random):
 
 @pytest.mark.parametrize(("scale", "fill"), [("standard", np.mean), ("robust", np.median), ("none", np.median)])
 def test_missing_numbers_are_filled_in_and_marked(scale, fill):
-    column = [1.0, None, 2.0, 9.0, None]
-    found, encoder = encoded(column, scale=scale)
+    found, encoder = encoded([1.0, None, 2.0, 9.0, None], scale=scale)
     present = np.array([1.0, 2.0, 9.0])
     back = found[:, 0] * encoder.columns_[0].scale + encoder.columns_[0].center
     np.testing.assert_allclose(back, [1, fill(present), 2, 9, fill(present)])
@@ -157,8 +156,7 @@ def test_dates_are_a_time_and_places_in_cycles():
     assert names == ["c", *(f"c, {part} of the {of}" for of in ("year", "week", "day") for part in ("sine", "cosine"))]
     np.testing.assert_allclose(found[:, 0], StandardScaler().fit_transform(np.arange(2 * 365.0)[:, None])[:, 0])
     np.testing.assert_allclose(found[:, 5] ** 2 + found[:, 6] ** 2, 1)
-    at_six = dt.datetime(2020, 3, 3, 6)
-    np.testing.assert_allclose(encoder.transform(one([at_six]))[0, 5:], [1, 0], atol=1e-9)
+    np.testing.assert_allclose(encoder.transform(one([dt.datetime(2020, 3, 3, 6)]))[0, 5:], [1, 0], atol=1e-9)
 
 
 def test_wide_features_are_sparse_and_few_are_not(random):

@@ -20,8 +20,7 @@ LONG = 20.0  # seconds that no test may wait for
 
 
 def block(rows=60):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(rows, 3))
+    X = np.random.default_rng(0).normal(size=(rows, 3))
     return X, (X[:, 0] > 0).astype(int)
 
 

@@ -308,8 +308,7 @@ def test_a_long_history_is_thinned_out():
 
 
 def test_many_passes_are_told_as_a_whole_number():
-    random = np.random.default_rng(0)
-    X, y = random.normal(size=(20, 2)), np.arange(20) % 2
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
     X[1] = X[0]  # of the other class, so that no number of passes is enough
     model = HullerClassifier(gamma=1.0, stop="gap", tol=0.01, max_iter=1234, random_state=0)
     with pytest.warns(TrainingWarning, match="by max_iter=1234, after 1234 passes over the data"):

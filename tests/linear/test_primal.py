@@ -64,8 +64,6 @@ def centred(scores):
     return scores - scores.mean(axis=1, keepdims=True)
 
 
-# The optimum: logistic regression
-
 EXACTLY = {"solver": "newton-cholesky", "tol": 1e-12, "max_iter": 1000}
 
 
@@ -96,8 +94,6 @@ def test_two_classes_are_binary_logistic_regression_of_twice_the_cost_whatever_s
         np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
 
 
-# The optimum: hinges
-
 FORMULATIONS = (("crammer-singer", np.inf), ("weston-watkins", 0.0))
 
 
@@ -124,9 +120,6 @@ def test_smoothed_hinges_come_to_the_optimum_of_a_general_solver_from_below(
         assert result.dual <= optimum * (1 + 1e-7) <= result.primal * (1 + 2e-6) + lowered
         before = result.dual
     assert before == pytest.approx(optimum, rel=0.02)
-
-
-# The optimum: every loss, aggregation, solver and label kernel
 
 
 @every_loss
@@ -181,16 +174,14 @@ def test_classes_that_are_said_to_be_alike_share_strength():
     """A class with three examples borrows from one with many that lies the same way."""
     random = np.random.default_rng(0)
     centres = np.array([[2.0, 2.0, 0.5], [2.0, 2.0, -0.5], [-2.0, -2.0, 0.0]])
-    counts = [60, 3, 60]
-    y = np.repeat(np.arange(3), counts)
-    X = centres[y] + random.normal(size=(len(y), 3))
-    apart, alike = (svc(label_kernel=kernel, C=0.05).fit(X, y) for kernel in (None, ALIKE))
-    cosine = [np.dot(*m.coef_[:2]) / np.prod(np.linalg.norm(m.coef_[:2], axis=1)) for m in (apart, alike)]
-    assert cosine[0] + 0.1 < cosine[1]
-    fresh = centres[np.repeat(np.arange(3), 300)] + random.normal(size=(900, 3))
-    truth = np.repeat(np.arange(3), 300)
-    upper = truth < 2  # that a rare class is not taken for the far one
-    assert (alike.predict(fresh)[upper] < 2).mean() >= (apart.predict(fresh)[upper] < 2).mean()
+    y, truth = np.repeat(np.arange(3), [60, 3, 60]), np.repeat(np.arange(3), 300)
+    X, fresh = (centres[labels] + random.normal(size=(len(labels), 3)) for labels in (y, truth))
+    models = [svc(label_kernel=kernel, C=0.05).fit(X, y) for kernel in (None, ALIKE)]
+    apart, alike = (np.dot(*m.coef_[:2]) / np.prod(np.linalg.norm(m.coef_[:2], axis=1)) for m in models)
+    assert apart + 0.1 < alike
+    # A rare class is not taken for the far one.
+    apart, alike = ((m.predict(fresh)[truth < 2] < 2).mean() for m in models)
+    assert alike >= apart
 
 
 @pytest.mark.parametrize("name", LABEL_KERNELS)
@@ -201,9 +192,6 @@ def test_at_the_optimum_the_violation_vanishes_and_biases_and_weights_of_the_ide
     if name == "identity":
         assert abs(model.intercept_.sum()) <= 1e-12
         np.testing.assert_allclose(model.coef_.sum(axis=0), 0, atol=1e-5)
-
-
-# The certificate
 
 
 @st.composite
@@ -285,9 +273,6 @@ def test_a_local_optimum_has_no_gradient(solver):
         assert result.violation <= 1e-3
 
 
-# How training ends
-
-
 @pytest.mark.parametrize("limit", [{"max_iter": 1}, {"time_limit": 1e-9}])
 @pytest.mark.parametrize("softmax_gamma", [1.0, np.inf])
 @every_solver
@@ -330,21 +315,16 @@ def test_a_gap_below_the_precision_of_the_examples_is_told(solver):
     assert model.result_.status == "precision"
     assert model.result_.relative_gap <= 1e-5
     assert model.coef_.dtype == np.float32
-    exact = svc(tol=1e-12).fit(X, y)
-    np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=1e-2)
+    np.testing.assert_allclose(model.decision_function(X), svc(tol=1e-12).fit(X, y).decision_function(X), atol=1e-2)
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "squared_hinge", "smoothed_hinge"])
 @pytest.mark.parametrize("softmax_gamma", [0.0, np.inf])
 def test_features_that_tell_nothing_leave_the_biases(loss, softmax_gamma):
-    y = np.array([0, 0, 0, 1, 1, 2])
-    model = svc(loss=loss, softmax_gamma=softmax_gamma, tol=1e-6).fit(np.zeros((6, 2)), y)
+    model = svc(loss=loss, softmax_gamma=softmax_gamma, tol=1e-6).fit(np.zeros((6, 2)), np.array([0, 0, 0, 1, 1, 2]))
     assert not model.coef_.any()
     assert model.result_.status == "converged"
     assert (model.predict(np.zeros((1, 2))) == [0]).all()
-
-
-# Weights, starts, paths, threads
 
 
 @every_solver
@@ -409,28 +389,21 @@ def test_in_single_precision_the_primal_objective_is_that_of_the_published_weigh
         assert model.result_.status != "converged" or model.result_.relative_gap <= 1e-3
 
 
-def test_more_features_than_a_matrix_is_formed_for_reach_the_same_optimum():
-    _, y = noisy()
+@pytest.mark.parametrize("features", [200, 2500])  # one matrix for all classes; its diagonal
+def test_more_features_than_a_matrix_is_formed_for_reach_the_same_optimum(features):
     random = np.random.default_rng(0)
-    for features in (200, 2500):  # one matrix for all classes; its diagonal
-        wide = random.normal(size=(len(y), features)) * (random.random((len(y), features)) < 0.1)
-        wide = sparse.csr_matrix(wide)
-        newton, lbfgs = (svc(solver=solver, tol=1e-8).fit(wide, y).result_ for solver in ("newton", "lbfgs"))
-        assert newton.primal == pytest.approx(lbfgs.primal, rel=1e-7)
-
-
-# Probabilities
+    wide = sparse.random(60, features, 0.1, format="csr", random_state=random, data_rvs=random.standard_normal)
+    newton, lbfgs = (svc(solver=solver, tol=1e-8).fit(wide, noisy()[1]).result_ for solver in ("newton", "lbfgs"))
+    assert newton.primal == pytest.approx(lbfgs.primal, rel=1e-7)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_probabilities_are_the_softmax_of_the_scores(classes):
     X, y = noisy(60, classes)
     model = svc(tol=1e-4).fit(X, y)
-    probabilities, f = model.predict_proba(X), model.decision_function(X)
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-12)
-    np.testing.assert_allclose(
-        probabilities, softmax(np.column_stack([np.zeros_like(f), f]) if classes == 2 else f, axis=1), rtol=1e-12
-    )
+    f = model.decision_function(X)
+    expected = softmax(np.column_stack([np.zeros_like(f), f]) if classes == 2 else f, axis=1)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-12)
     far = model.predict_proba(1e6 * X)
     assert np.isfinite(far).all()
     np.testing.assert_allclose(far.sum(axis=1), 1, rtol=1e-12)
@@ -447,9 +420,6 @@ def test_other_losses_have_no_probabilities_and_say_why(name, value):
     assert not hasattr(model, "predict_proba")
     with pytest.raises(AttributeError, match=f"{name}={value!r}.* Set loss='log_loss' and softmax_gamma=1"):
         model.predict_proba(X)
-
-
-# Kernels, through maps
 
 
 @cache
@@ -548,9 +518,6 @@ def test_a_warm_start_from_another_problem_is_refused(before, change, part, mess
     model = svc(warm_start=True, **before).fit(X, y).set_params(**change)
     with unchanged(model, X), pytest.raises(ValueError, match=f"warm_start needs {message}"):
         model.fit(X[part], y[rows])
-
-
-# Errors
 
 
 TOO_MANY = {"kernel": "rbf", "n_components": 61}, r"n_components must be at most the number of examples.*60; got 61"

@@ -241,8 +241,7 @@ margins = st.one_of(st.floats(-50, 50), st.sampled_from([0.0, 1e-8, -1e-8, 700.0
 @given(st.lists(margins, min_size=3, max_size=6), st.sampled_from(LOSSES))
 def test_the_aggregation_falls_from_the_sum_to_the_maximum(scores, kind):
     f = np.array([scores])
-    gammas = np.geomspace(1e-12, 1e12, 13)
-    values = [evaluated(f, [0], *kind, "interpolation", gamma)[0][0] for gamma in gammas]
+    values = [evaluated(f, [0], *kind, "interpolation", gamma)[0][0] for gamma in np.geomspace(1e-12, 1e12, 13)]
     (total,), (top,) = (evaluated(f, [0], *kind, "sum")[i] for i in (0, 1))
     around = 1e-12 * total + 1e-300
     assert all(later <= earlier + around for earlier, later in itertools.pairwise(values))

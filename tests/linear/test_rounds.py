@@ -50,8 +50,7 @@ def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, data):
     cooling = data.draw(st.booleans())
     executor = executor_of(X, labels, C * weight, cuts, formulation, intercept)
     outcome = outcome_of(Rounds(executor, seed=0, passes_per_round=passes, cooling=cooling), 1e-7)
-    Z = optima.with_constant(X, intercept)
-    _, best = optima.optimum(formulation, Z, labels, C * weight, len(classes))
+    _, best = optima.optimum(formulation, optima.with_constant(X, intercept), labels, C * weight, len(classes))
     if not cooling and outcome.status == "max_iter":  # nothing moves on between phases then: it may take very long
         assert outcome.objectives.dual <= best * (1 + 1e-9) <= outcome.objectives.primal * (1 + 2e-9)
         return
@@ -141,8 +140,7 @@ def test_partitions_must_be_alike():
 @formulations
 def test_costs_and_rest_costs_act_as_in_one_solver(formulation):
     X, y = clusters(examples=90)
-    weight = np.linspace(0.5, 2, 90)
-    model = svc(formulation, class_weight={1: 3.0}, tol=1e-7).fit(X, y, sample_weight=weight)
+    model = svc(formulation, class_weight={1: 3.0}, tol=1e-7).fit(X, y, sample_weight=np.linspace(0.5, 2, 90))
     problem = LinearProblem(formulation, 4, 1.0)
     parts = partitions(X, y, model.costs_, [20, 60], problem, model.rest_costs_)
     outcome = outcome_of(Rounds(LocalExecutor(parts), seed=0), 1e-6)

@@ -169,8 +169,7 @@ def test_features_and_classes_may_join_within_a_file(algorithm, formulation, tmp
     assert model.classes_.tolist() == [0, 1, 2, 3]
     assert model.coef_.shape == (4, 6)
     assert model.coef_[:, 4:].any()
-    again = model.set_params(epochs=5).fit(tmp_path / "a.svm")
-    assert again.score(X, y) > (0.5 if algorithm == "olbfgs" else 0.8)
+    assert model.set_params(epochs=5).fit(tmp_path / "a.svm").score(X, y) > (0.5 if algorithm == "olbfgs" else 0.8)
 
 
 def test_a_later_call_may_have_fewer_features_in_sparse_blocks_and_no_more(tmp_path):

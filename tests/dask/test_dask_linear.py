@@ -213,8 +213,7 @@ def test_a_frame_of_unknown_sizes_trains_too(client):
 
 
 def test_partitions_that_are_empty_sparse_uneven_or_lack_classes(client):
-    parts = sorted_parts(X4, Y4, [0, 0, 2500, 2510, 4000, 4000])
-    model = descent(epochs=20).fit(*parts, client=client)
+    model = descent(epochs=20).fit(*sorted_parts(X4, Y4, [0, 0, 2500, 2510, 4000, 4000]), client=client)
     assert len(model.classes_) == 26
     assert model.score(X4, Y4) > 0.4
 

@@ -1,9 +1,7 @@
 """Ten tables as people have them, each with troubles of its own, and what predicts their label."""
 
 import gzip
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import polars
@@ -13,36 +11,31 @@ N = 240
 
 @dataclass(frozen=True)
 class MessyTable:
-    """A table: its file, the column of its labels, options of reading, and the error that is reached at most."""
+    """A table: the column of its labels, its file, the error that is reached at most, and options of reading."""
 
-    name: str
     label: str
-    write: Callable[[Path], Path]
-    options: tuple[str, ...] = ()
-    error: float = 0.2
-    columns: dict[str, str] = field(default_factory=dict)  # and a piece of what is said of each
+    file: str
+    content: bytes
+    error: float
+    options: tuple[str, ...]
+    columns: dict[str, str]  # and a piece of what is said of each
 
+    @property
+    def name(self):
+        return self.file.split(".")[0]
 
-def _random(seed):
-    return np.random.default_rng(seed)
+    def write(self, folder):
+        (folder / self.file).write_bytes(self.content)
+        return folder / self.file
 
 
 def _rows(header, rows, delimiter=",", end="\n"):
     return end.join([header, *(delimiter.join(map(str, row)) for row in rows)]) + end
 
 
-def _text(name, content, encoding="utf-8"):
-    def write(folder):
-        path = folder / name
-        path.write_bytes(content.encode(encoding) if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
 def passengers():
     """Titanic-like: numbers of rows, names with commas and quotes, gaps, categories, few cabins."""
-    random = _random(0)
+    random = np.random.default_rng(0)
     rows = []
     for i in range(N):
         sex = "female" if random.random() < 0.4 else "male"
@@ -56,7 +49,7 @@ def passengers():
 
 def iris_of_pandas():
     """An index column without a name, as pandas writes it, and the label in words."""
-    random = _random(1)
+    random = np.random.default_rng(1)
     kinds = np.arange(N) % 3
     rows = [
         (i, *(f"{v:.2f}" for v in random.normal(kind + 1, 0.3, 4)), ["setosa", "versicolor", "virginica"][kind])
@@ -67,7 +60,7 @@ def iris_of_pandas():
 
 def weather_of_europe():
     """Semicolons, decimal commas, dates with points, an encoding of old, and carriage returns."""
-    random = _random(2)
+    random = np.random.default_rng(2)
     rows = []
     for i in range(N):
         degrees = f"{random.normal(22 if i % 2 else 3, 3):.1f}".replace(".", ",")
@@ -78,7 +71,7 @@ def weather_of_europe():
 
 def sensors_with_tabs():
     """Tabs, truth values, a constant column, question marks for what is missing."""
-    random = _random(3)
+    random = np.random.default_rng(3)
     rows = []
     for i in range(N):
         broken = i % 2
@@ -90,7 +83,7 @@ def sensors_with_tabs():
 
 def loans_with_groups():
     """Thousands with commas in quotes, ISO times, capital truth values, NA, and rare categories."""
-    random = _random(4)
+    random = np.random.default_rng(4)
     rows = []
     for i in range(N):
         bad = i % 2
@@ -103,7 +96,7 @@ def loans_with_groups():
 
 def reviews():
     """Text with line ends and quotes, a number of stars, and identifiers of users."""
-    random = _random(5)
+    random = np.random.default_rng(5)
     good, bad = ("great", "lovely", "works well"), ("broken", "awful", "never again")
     rows = []
     for i in range(N):
@@ -115,14 +108,14 @@ def reviews():
 
 def letters_without_names():
     """No header, the label first."""
-    random = _random(6)
+    random = np.random.default_rng(6)
     rows = [("ABC"[i % 3], *random.integers(0, 8, 5) + 4 * np.eye(3, 5, dtype=int)[i % 3]) for i in range(N)]
     return "".join(",".join(map(str, row)) + "\n" for row in rows)
 
 
 def survey_with_gaps():
     """A byte order mark, blank lines, spaces around cells, empty columns, and labels that are numbers."""
-    random = _random(7)
+    random = np.random.default_rng(7)
     rows = []
     for i in range(N):
         likes = i % 2
@@ -134,7 +127,7 @@ def survey_with_gaps():
 
 def bars():
     """Bars between cells, mixed units in one category, negative and scientific numbers."""
-    random = _random(8)
+    random = np.random.default_rng(8)
     rows = [(f"{random.normal(-5 * (i % 2), 1):.2e}", ["S", "M", "XL", "40", "42"][i % 5], i % 2) for i in range(N)]
     return _rows("value|size|target", rows, "|")
 
@@ -146,10 +139,11 @@ def stock():
     return _rows("colour,size,state", rows)
 
 
-def _table(label, name, content, error=0.2, options=(), **columns):
+def _table(label, file, content, error=0.2, options=(), **columns):
     """Describe a table in a file, and a piece of what is said of some of its columns."""
-    write = _text(name, content, "cp1252" if options else "utf-8")
-    return MessyTable(name.split(".")[0], label, write, options, error, columns)
+    if isinstance(content, str):
+        content = content.encode("cp1252" if options else "utf-8")
+    return MessyTable(label, file, content, error, options, columns)
 
 
 PEOPLE = {"PassengerId": "an identifier", "Age": "missing", "Name": "text", "Sex": "category: female, male"}

@@ -33,8 +33,7 @@ def dense(X):
 
 def joined(blocks):
     blocks = list(blocks)
-    width = blocks[-1].X.shape[1]
-    X = [np.pad(dense(block.X), [(0, 0), (0, width - block.X.shape[1])]) for block in blocks]
+    X = [np.pad(dense(block.X), [(0, 0), (0, blocks[-1].X.shape[1] - block.X.shape[1])]) for block in blocks]
     return np.concatenate(X), np.concatenate([block.y for block in blocks])
 
 
@@ -66,9 +65,6 @@ def svm(tmp_path):
 @pytest.fixture
 def table(tmp_path):
     return tmp_path / "examples.csv"
-
-
-# files
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -131,47 +127,6 @@ def test_options_of_tables_act(table):
     assert (X.tolist(), X.dtype, y.tolist()) == ([[1, 2], [3, 4]], np.float32, ["a", "b"])
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "why"),
-    [
-        ("a.svm", {"label": 0}, "label cannot be set for a file of this format"),
-        ("a.svm.gz", {"header": True, "delimiter": ";"}, "delimiter, header cannot be set"),
-        ("a.csv", {"n_features": 3}, "n_features cannot be set"),
-        ("a.csv", {"zero_based": True}, "zero_based cannot be set"),
-        ("a.svm", {"zero_based": "auto"}, "zero_based must be True or False .* got 'auto'; the index 0"),
-        ("a.svm", {"n_features": -1}, "n_features=-1 is out of range"),
-        ("a.svm", {"dtype": np.int32}, "accepted are float32 and float64"),
-        ("a.csv", {"dtype": np.int32}, "accepted are float32 and float64"),
-        ("a.csv", {"header": "yes"}, "header='yes' is not supported"),
-        ("a.npz", {}, "archives are not read in blocks; load it by larank.data.read, and pass X and y"),
-        ("a.parquet", {}, r"accepted are \.svm"),
-    ],
-)
-def test_what_cannot_act_on_a_file_is_refused_before_reading(name, options, why):
-    with pytest.raises(ValueError, match=why):
-        ExampleFile(name, **options)
-
-
-@pytest.mark.parametrize(
-    ("ask", "value", "why"),
-    [
-        *(
-            (ask, n_bytes, "n_bytes must be an integer >= 1")
-            for ask in (lambda n_bytes: blocks_of([], n_bytes), lambda n_bytes: ExampleFile("a.svm").blocks(n_bytes))
-            for n_bytes in (0, -1, 1.5, None, True)
-        ),
-        *(
-            (ask, source, "must be the path of a file, an ExampleFile, or an iterable of tuples")
-            for ask in (lambda source: blocks_of(source, 100), can_be_read_again)
-            for source in (None, 3)
-        ),
-    ],
-)
-def test_what_gives_no_blocks_is_refused_at_once(ask, value, why):
-    with pytest.raises(ValueError, match=why):
-        ask(value)
-
-
 def blocks_before_the_error(path, why, n_bytes=400, **options):
     came = []
 
@@ -211,18 +166,26 @@ def test_damaged_compressed_data_is_refused_after_the_blocks_before(tmp_path, na
     assert len(blocks_before_the_error(path, r", after line \d+: damaged data", 10_000)) > 3
 
 
-def test_closing_a_pass_closes_the_file(svm):
-    svm.write_text("1 1:1\n" * 1000)
-    blocks = ExampleFile(svm).blocks(100)
-    next(blocks)
-    assert str(svm) in open_files()
-    blocks.close()
-    assert str(svm) not in open_files()
-
-
 def open_files():
     folder = "/proc/self/fd"
     return [os.readlink(f"{folder}/{n}") for n in os.listdir(folder) if os.path.exists(f"{folder}/{n}")]
+
+
+def reading_threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("larank-reading")]
+
+
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_closing_a_pass_closes_the_file_and_ends_the_thread(files, is_ahead):
+    path = files / "examples.svm"
+    blocks = ExampleFile(path).blocks(1000)
+    blocks = read_ahead(blocks) if is_ahead else blocks
+    next(arrived(blocks) if is_ahead else blocks)
+    assert (str(path) in open_files()) or is_ahead
+    assert bool(reading_threads()) == is_ahead
+    blocks.close()
+    assert str(path) not in open_files()
+    assert not reading_threads()
 
 
 def test_a_pipe_is_read_once(tmp_path):
@@ -236,9 +199,6 @@ def test_a_pipe_is_read_once(tmp_path):
     writer.join()
     with pytest.raises(ValueError, match=r"pipe\.svm is a pipe, which can be read once"):
         next(file.blocks(1))
-
-
-# labels
 
 
 def one_label_per_block(path, labels):
@@ -257,16 +217,15 @@ def path(request, tmp_path):
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        (["1", "-2", "+3"], np.array([1, -2, 3])),
-        (["1.5", "2", "3e0"], np.array([1.5, 2, 3])),
-        (["a", "2", "3.5"], np.array(["a", "2", "3.5"])),
-        (["a", "word", "é"], np.array(["a", "word", "é"])),
+        (["1", "-2", "+3"], [1, -2, 3]),
+        (["1.5", "2", "3e0"], [1.5, 2.0, 3.0]),
+        (["a", "2", "3.5"], ["a", "2", "3.5"]),
+        (["a", "word", "é"], ["a", "word", "é"]),
     ],
 )
 def test_labels_have_the_type_of_the_first_block(path, labels, expected):
     blocks = list(ExampleFile(one_label_per_block(path, labels)).blocks(1))
-    assert {block.y.dtype.kind for block in blocks} == {expected.dtype.kind}
-    assert np.concatenate([block.y for block in blocks]).tolist() == expected.tolist()
+    assert repr([label for block in blocks for label in block.y.tolist()]) == repr(expected)
 
 
 @pytest.mark.parametrize(
@@ -286,9 +245,6 @@ def test_a_label_of_another_type_is_named_unless_it_is_in_the_first_block(path, 
         list(file.blocks(300))
     (block,) = file.blocks(10_000)  # a pass does not remember the labels of another
     assert block.y.tolist() == read(path)[1].tolist()
-
-
-# blocks of the user's
 
 
 @st.composite
@@ -423,9 +379,6 @@ def test_what_can_be_read_again_is_known(files):
     assert not any(map(can_be_read_again, [iter([GOOD]), (block for block in [GOOD]), map(tuple, [GOOD])]))
 
 
-# memory
-
-
 @pytest.mark.parametrize("name", ["large.svm.gz", "large.csv"])
 def test_memory_is_bounded_by_the_size_of_blocks(tmp_path, name):
     n_bytes, path = 200_000, tmp_path / name
@@ -445,29 +398,10 @@ def test_memory_is_bounded_by_the_size_of_blocks(tmp_path, name):
     assert peak < 12 * n_bytes
 
 
-# reading ahead
-
-
-def reading_threads():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("larank-reading")]
-
-
-def test_reading_ahead_hands_out_the_same_items():
-    assert list(arrived(read_ahead(iter(range(20))))) == list(range(20))
-    assert list(arrived(read_ahead(iter([])))) == []
+def test_reading_ahead_hands_out_the_same_items_and_nothing_while_an_item_is_made():
+    for n in (0, 20):
+        assert list(arrived(read_ahead(iter(range(n))))) == list(range(n))
     assert not reading_threads()
-
-
-def test_closing_early_ends_the_thread(files):
-    ahead = read_ahead(ExampleFile(files / "examples.svm").blocks(1000))
-    next(arrived(ahead))
-    assert reading_threads()
-    ahead.close()
-    assert not reading_threads()
-    assert str(files / "examples.svm") not in open_files()
-
-
-def test_reading_ahead_hands_out_nothing_while_an_item_is_made():
     made = threading.Event()
 
     def items():

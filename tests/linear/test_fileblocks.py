@@ -24,7 +24,7 @@ from test_sdm import clusters, small_problems, svc
 import larank
 from checks import interrupt_when_training, unchanged
 from larank import MemoryLimitError
-from larank.data import DataFormatError, ExampleFile, write_svmlight
+from larank.data import ExampleFile, write_svmlight
 from larank.data.files import file_to_write, temporary_folder
 from larank.data.rowstore import place_of
 from larank.training import TrainingWarning
@@ -55,9 +55,6 @@ def assert_same_optimum(model, other, rel=2e-4):
     assert model.result_.primal == pytest.approx(other.result_.primal, rel=rel)
     assert model.result_.dual == pytest.approx(other.result_.dual, rel=rel)
     np.testing.assert_array_equal(model.classes_, other.classes_)
-
-
-# The optimum
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -110,19 +107,18 @@ def test_weights_act_as_in_memory(formulation, class_weight):
     assert_same_optimum(model.fit(cut(X, y, [7, 8, 60], weight)), inside.fit(X, y, weight))
 
 
-@pytest.mark.parametrize(("stop", "tol"), [("gap", 1e-3), ("violation", 1e-2)])
-@pytest.mark.parametrize("C", [0.01, 1.0])
-def test_costs_that_are_raised_in_stages_end_at_the_same_optimum(stop, tol, C):
+@pytest.mark.parametrize(
+    ("C", "stop", "tol", "dtype"),
+    [
+        *((C, *stop, float) for C in (0.01, 1.0) for stop in (("gap", 1e-3), ("violation", 1e-2))),
+        (1.0, "gap", 1e-3, np.float32),
+    ],
+)
+def test_costs_that_are_raised_in_stages_end_at_the_same_optimum_also_in_an_iterator_of_float32(C, stop, tol, dtype):
     X, y = clusters(examples=80, features=6)
-    model = svc(C=C, stop=stop, tol=tol, memory_limit=20_000.0).fit(cut(X, y, [40]))
-    assert_same_optimum(model, svc(C=C, tol=1e-6).fit(X, y), rel=1e-2)
-
-
-def test_float32_blocks_of_an_iterator_make_a_float32_model():
-    X, y = clusters(examples=90)
-    model = svc(tol=1e-3, memory_limit=12_000.0).fit(iter(cut(X.astype(np.float32), y, [30, 31])))
-    assert model.coef_.dtype == np.float32
-    assert_same_optimum(model, svc().fit(X, y), rel=2e-3)
+    model = svc(C=C, stop=stop, tol=tol, memory_limit=20_000.0).fit(iter(cut(X.astype(dtype), y, [40])))
+    assert model.coef_.dtype == dtype
+    assert_same_optimum(model, svc(C=C, tol=1e-6).fit(X, y), rel=1e-2 if dtype is float else 2e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
@@ -151,9 +147,6 @@ def test_the_seed_decides_the_model():
     assert (fits[0] != fits[2]).any()
 
 
-# What comes in
-
-
 def test_labels_and_features_may_come_in_the_last_block(tmp_path):
     lines = [f"{'ab'[i % 2]} {i % 3 + 1}:1.5" for i in range(40)] + ["c 9:2", "a"]
     (tmp_path / "a.svm").write_text("\n".join(lines) + "\n")
@@ -177,19 +170,6 @@ def test_a_model_of_a_file_is_saved_and_has_no_coefficients_of_examples(tmp_path
     assert 0 < model.result_.support_patterns <= 60
     larank.save(model, tmp_path / "a.larank")
     np.testing.assert_array_equal(larank.load(tmp_path / "a.larank").predict(X), model.predict(X))
-
-
-# What goes wrong
-
-
-def test_a_damaged_line_is_named_and_leaves_the_model_as_it_was(tmp_path):
-    X, y = clusters(examples=60)
-    model = svc(tol=1e-3, memory_limit=SMALL).fit(X, y)
-    lines = [f"{i % 2} 1:{i}" for i in range(200)]
-    lines[150] = "1 3:x"
-    (tmp_path / "a.svm").write_text("\n".join(lines) + "\n")
-    with unchanged(model, X), pytest.raises(DataFormatError, match=r"a\.svm.*line 151"):
-        model.fit(tmp_path / "a.svm")
 
 
 X10, y10 = clusters(examples=10)
@@ -216,46 +196,42 @@ REFUSED = {
     "a checkpoint": ({}, [(X10, y10)], {"checkpoint": "c"}, "checkpoint"),
     "weights": ({}, [(X10, y10)], {"sample_weight": np.ones(10)}, "sample_weight must be None"),
     "labels": ({}, "a.svm", {"y": y10}, "y must be None"),
+    "a damaged line": ({"memory_limit": SMALL}, "a.svm", {}, r"a\.svm.*line 151"),
     "too little memory": ({"memory_limit": 1000.0}, [(X10, y10)], {}, "block 1: memory_limit=1e"),
 }
 
 
 @pytest.mark.parametrize(("parameters", "blocks", "more", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_is_wrong_with_blocks_or_cannot_act_on_them_is_refused(parameters, blocks, more, message):
+def test_what_is_wrong_with_blocks_or_cannot_act_on_them_is_refused(parameters, blocks, more, message, tmp_path):
+    (tmp_path / "a.svm").write_text("".join(f"{i % 2} {'3:x' if i == 150 else f'1:{i}'}\n" for i in range(200)))
     model = svc(tol=1e-3).fit(X10, y10).set_params(**{"memory_limit": 3000.0, **parameters})
-    error = MemoryLimitError if "memory_limit" in parameters else ValueError
+    error = MemoryLimitError if "block 1: memory_limit" in message else ValueError
     with unchanged(model, X10), pytest.raises(error, match=message):
-        model.fit(blocks, **more)
+        model.fit(tmp_path / blocks if isinstance(blocks, str) else blocks, **more)
 
 
-def test_a_reader_that_fails_or_is_interrupted_leaves_nothing_behind():
-    X, y = clusters(examples=40)
-
-    def failing(error):
-        yield X, y
+@pytest.mark.parametrize("error", [OSError("gone"), KeyboardInterrupt()])
+def test_a_reader_that_fails_or_is_interrupted_leaves_nothing_behind(error):
+    def failing():
+        yield clusters(examples=40)
         raise error
 
-    for error in (OSError("gone"), KeyboardInterrupt()):
-        with pytest.raises(type(error)):
-            svc().fit(failing(error))
+    with pytest.raises(type(error)):
+        svc().fit(failing())
 
 
 @pytest.mark.parametrize("status", ["interrupted", "time_limit"])
 def test_an_early_end_leaves_a_valid_model_and_nothing_behind(status):
     X, y = clusters(examples=3000, noise=3.0)
-    is_timed = status == "time_limit"
-    model = svc(C=100.0, tol=1e-13, memory_limit=100_000.0, time_limit=0.3 if is_timed else None)
-    with (
-        contextlib.nullcontext() if is_timed else interrupt_when_training(),
-        pytest.warns(TrainingWarning, match="time_limit" if is_timed else "interrupt"),
-    ):
+    time_limit, pressed = (
+        (0.3, contextlib.nullcontext()) if status == "time_limit" else (None, interrupt_when_training())
+    )
+    model = svc(C=100.0, tol=1e-13, memory_limit=100_000.0, time_limit=time_limit)
+    with pressed, pytest.warns(TrainingWarning, match=status.removesuffix("ed")):
         model.fit(cut(X, y, [1000]))
     assert model.result_.status == status
     assert np.isfinite(model.decision_function(X)).all()
     assert model.result_.primal >= model.result_.dual
-
-
-# Memory
 
 
 def test_peak_memory_stays_near_the_limit(tmp_path):

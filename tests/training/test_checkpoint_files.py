@@ -4,6 +4,7 @@ import errno
 import os
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -50,8 +51,7 @@ def test_the_exact_solver_ends_with_the_same_certificate(formulation, tmp_path, 
     assert resumed.result_.status == "converged"
     assert resumed.result_.relative_gap <= 1e-6
     assert resumed.result_.dual == pytest.approx(whole.result_.dual, rel=1e-6)
-    again = make().fit(X, y, checkpoint=tmp_path / "checkpoint", resume=True)
-    assert_same_model(again, resumed)
+    assert_same_model(make().fit(X, y, checkpoint=tmp_path / "checkpoint", resume=True), resumed)
 
 
 @pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins"])
@@ -59,8 +59,7 @@ def test_the_exact_solver_does_not_lose_its_pass_of_larank(formulation, path, mo
     many, labels = clouds(800, classes=4)
 
     def train(**checkpoints):
-        model = MulticlassSVC("laplacian", formulation=formulation, random_state=0)
-        return model.fit(many, labels, **checkpoints)
+        return MulticlassSVC("laplacian", formulation=formulation, random_state=0).fit(many, labels, **checkpoints)
 
     whole = train()
     for visited in (256, 512, 768, 800):
@@ -86,14 +85,12 @@ def test_a_training_that_is_killed_again_and_again_ends_as_one_that_was_not(way,
     for name in ("status", "primal", "dual", "iterations", "support_vectors"):
         assert getattr(resumed.result_, name) == getattr(whole.result_, name), name
     assert len(resumed.result_.history) == len(whole.result_.history)
-    again = estimator(random_state=0, **parameters).fit(some, y, checkpoint=path, resume=True)
-    assert_same_model(again, whole)
+    assert_same_model(estimator(random_state=0, **parameters).fit(some, y, checkpoint=path, resume=True), whole)
 
 
 def test_a_seed_that_nobody_gave_is_in_the_checkpoint(path, monkeypatch):
     checkpoint_of(path, monkeypatch, states=10, random_state=None)
-    models = [small(random_state=None).fit(X, y, checkpoint=path, resume=True) for _ in range(2)]
-    assert_same_model(*models)
+    assert_same_model(*[small(random_state=None).fit(X, y, checkpoint=path, resume=True) for _ in range(2)])
 
 
 def small(**parameters):
@@ -107,14 +104,6 @@ def checkpoint_of(path, monkeypatch, states=5, **parameters):
         with pytest.raises(Killed):
             small(**parameters).fit(X, y, checkpoint=path, every=0)
     return path
-
-
-def test_a_checkpoint_is_not_replaced_unless_asked_to_go_on(path, monkeypatch):
-    checkpoint_of(path, monkeypatch)
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="is there already: resume=True goes on from it; to begin anew, remove it"):
-        small().fit(X, y, checkpoint=path)
-    assert path.read_bytes() == before
 
 
 def test_a_checkpoint_of_another_training_is_refused_with_what_differs(path, monkeypatch):
@@ -206,25 +195,26 @@ def test_a_damaged_checkpoint_is_refused(path, monkeypatch):
             small().fit(X, y, checkpoint=path, resume=True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"checkpoint": 3}, "checkpoint must be the path of a file, or None; got 3"),
-        ({"checkpoint": "c", "every": -1}, r"every must be a number of seconds >= 0; got -1"),
-        ({"checkpoint": "c", "resume": "yes"}, "resume must be True or False; got 'yes'"),
-        ({"resume": True}, "resume=True needs checkpoint, the file to go on from"),
-    ],
-    ids=str,
-)
-def test_arguments_are_checked(arguments, message):
-    for model in (LinearMulticlassSVC(), LaRankClassifier()):
-        with pytest.raises(ValueError, match=message):
-            model.fit(X, y, **arguments)
+OF_MODELS = [
+    ({"checkpoint": 3}, "checkpoint must be the path of a file, or None; got 3"),
+    ({"checkpoint": "c", "every": -1}, r"every must be a number of seconds >= 0; got -1"),
+    ({"checkpoint": "c", "resume": "yes"}, "resume must be True or False; got 'yes'"),
+    ({"resume": True}, "resume=True needs checkpoint, the file to go on from"),
+    ({"checkpoint": "old"}, "is there already: resume=True goes on from it; to begin anew, remove it"),
+]
+ACTIVE = LaSVMClassifier(selection="active", label_budget=20)
+REFUSED = [(model, *row) for model in (LinearMulticlassSVC(), LaRankClassifier()) for row in OF_MODELS]
+REFUSED += [(ACTIVE, {"checkpoint": "c"}, "checkpoint needs selection='random'; got selection='active'")]
 
 
-def test_a_selection_has_no_checkpoints(tmp_path):
-    with pytest.raises(ValueError, match="checkpoint needs selection='random'; got selection='active'"):
-        LaSVMClassifier(selection="active", label_budget=20).fit(X, y % 2, checkpoint=tmp_path / "checkpoint")
+@pytest.mark.parametrize(("model", "arguments", "message"), REFUSED, ids=str)
+def test_arguments_are_checked(model, arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old").write_text("old")
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y % 2, **arguments)
+    assert (tmp_path / "old").read_text() == "old"
+    assert os.listdir() == ["old"]
 
 
 def test_limits_and_interrupts_leave_a_checkpoint_to_go_on_from(path):
@@ -237,27 +227,14 @@ def test_limits_and_interrupts_leave_a_checkpoint_to_go_on_from(path):
 @contextmanager
 def failing_disk(number):
     """A disk that takes bytes, and says in the end that it cannot keep them."""
-
-    def fail(_):
-        raise OSError(number, os.strerror(number))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", fail)
+    with mock.patch.object(os, "fsync", side_effect=OSError(number, os.strerror(number))):
         yield
 
 
-@pytest.mark.parametrize(
-    ("disk", "said"),
-    [
-        (partial(full_disk, 100), "File too large"),
-        (partial(failing_disk, errno.ENOSPC), "No space left on device"),
-        (partial(failing_disk, errno.EIO), "Input/output error"),
-        (partial(failing_disk, errno.EDQUOT), "Disk quota exceeded"),
-    ],
-    ids=["EFBIG", "ENOSPC", "EIO", "EDQUOT"],
-)
-def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch, disk, said):
+@pytest.mark.parametrize("number", [errno.EFBIG, errno.ENOSPC, errno.EIO, errno.EDQUOT], ids=os.strerror)
+def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch, number):
     """Of five checkpoints or more, the third and the fourth do not fit."""
+    disk = partial(full_disk, 100) if number == errno.EFBIG else partial(failing_disk, number)
     path, written, contents = tmp_path / "checkpoint", CheckpointFile.write, []
 
     def write(file, state, *, is_last):
@@ -267,11 +244,9 @@ def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch, disk, said
 
     monkeypatch.setattr("larank.training.checkpointfile._MOST_OF_TIME", np.inf)
     monkeypatch.setattr(CheckpointFile, "write", write)
-    message = (
-        f"^the checkpoint '{path}' cannot be written: {said}; the previous checkpoint stays, training goes on, and the "
-        "next checkpoint is tried when it is due$"
-    )
-    with pytest.warns(CheckpointWarning, match=message):
+    said = f"the checkpoint '{path}' cannot be written: {os.strerror(number)}; the previous checkpoint stays, "
+    then = "training goes on, and the next checkpoint is tried when it is due"
+    with pytest.warns(CheckpointWarning, match=f"^{said}{then}$"):
         trained = small().fit(X, y, checkpoint=path, every=0)
     assert_same_model(trained, small().fit(X, y))
     assert contents[1] == contents[2] == contents[3] != contents[4]
@@ -282,8 +257,7 @@ def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch, disk, said
 
 @contextmanager
 def little_room():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("larank.data.arrayfile._MEMORY_FOR_JSON", 100)
+    with mock.patch("larank.data.arrayfile._MEMORY_FOR_JSON", 100):
         yield
 
 

@@ -7,7 +7,6 @@ import struct
 import termios
 import threading
 import time
-import warnings
 
 import numpy as np
 import pytest
@@ -21,8 +20,7 @@ LONG = 20.0  # seconds that no test may wait for
 
 
 def block(rows=60):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(rows, 3))
+    X = np.random.default_rng(0).normal(size=(rows, 3))
     return X, (X[:, 0] > 0).astype(int)
 
 
@@ -112,12 +110,11 @@ def test_a_limit_or_ctrl_c_ends_a_stream_with_a_model(kind, method, ending):
 
 @every_call
 def test_a_stream_without_a_block_within_the_time_limit_is_an_error(kind, method):
-    model = kind(random_state=0).fit(*block())
-    before = vars(model).copy()
+    model = kind(random_state=0)
+    if method == "fit":
+        model.fit(*block())
     model.set_params(time_limit=0.1)
-    if method == "partial_fit":
-        model = kind(random_state=0, time_limit=0.1)
-        before = vars(model).copy()
+    before = vars(model).copy()
     with Slow(0) as blocks, pytest.raises(ValueError, match=r"no block .* within time_limit=0.1 .* larger"):
         getattr(model, method)(iter(blocks))
     assert vars(model).keys() == before.keys()
@@ -186,29 +183,24 @@ def test_limits_hold_while_a_tagger_waits_for_its_file(status, n_jobs, tmp_path,
     assert list(model.predict([["the", "dog"]])[0]) == ["DET", "NOUN"]
 
 
-def test_a_tagger_without_a_block_within_the_time_limit_is_an_error(tmp_path):
-    file, awake = columns(tmp_path, TEXT)
-    model = SequenceTagger(time_limit=0.1)
-    with pytest.raises(ValueError, match=r"no block .* within time_limit=0.1"):
-        model.fit(file)
-    awake.set()
-    assert not hasattr(model, "classes_")
-
-
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_a_tagger_whose_first_block_is_still_encoded_at_the_time_limit_is_an_error(method, monkeypatch, tmp_path):
+@pytest.mark.parametrize("delay", ["read", "encoded by fit", "encoded by partial_fit"])
+def test_a_tagger_without_a_block_within_the_time_limit_is_an_error(delay, monkeypatch, tmp_path):
     learn = TemplateEncoder.learn
 
     def learn_slowly(self, X):
         time.sleep(0.5)
         return learn(self, X)
 
-    monkeypatch.setattr(TemplateEncoder, "learn", learn_slowly)
-    path = tmp_path / "train.txt"
-    path.write_text(TEXT)
+    if delay == "read":
+        file, awake = columns(tmp_path, TEXT)
+    else:
+        monkeypatch.setattr(TemplateEncoder, "learn", learn_slowly)
+        (tmp_path / "train.txt").write_text(TEXT)
+        file, awake = ConllFile(tmp_path / "train.txt"), threading.Event()
     model = SequenceTagger(time_limit=0.1)
     with pytest.raises(ValueError, match=r"no block .* within time_limit=0.1"):
-        getattr(model, method)(ConllFile(path))
+        getattr(model, "partial_fit" if "partial" in delay else "fit")(file)
+    awake.set()
     assert not hasattr(model, "classes_")
 
 
@@ -224,7 +216,9 @@ def test_a_tagger_learns_nothing_from_a_block_that_arrives_too_late(tmp_path):
     assert model.feature_names() == known
 
 
-def test_a_stream_that_was_read_to_its_end_is_not_cut(monkeypatch):
+def test_a_stream_that_ends_in_time_is_not_cut(monkeypatch):
+    models = [LinearMulticlassSVC(random_state=0, time_limit=limit).fit([block()] * 3) for limit in (None, 600)]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
     now = [0.0]  # the clock stands still but while the block is made
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
 
@@ -234,10 +228,3 @@ def test_a_stream_that_was_read_to_its_end_is_not_cut(monkeypatch):
 
     model = LinearMulticlassSVC(time_limit=1.0, tol=1e-2, random_state=0).fit(slow())
     assert model.result_.status == "converged"
-
-
-def test_a_stream_that_ends_in_time_is_no_different():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        models = [LinearMulticlassSVC(random_state=0, time_limit=limit).fit([block()] * 3) for limit in (None, 600)]
-    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from larank import AmbiguousClassifier, LinearMulticlassSVC, TrainingWarning
 from larank.data import load_letter
+from properties import draws
 from references import pairwise
 from sessions import hooks
 
@@ -59,7 +60,7 @@ def examples(draw, most=8):
 
 
 @given(examples(most=40))
-@settings(max_examples=300)
+@draws(300)
 def test_the_sorted_step_is_the_maximum_over_all_pairs(example):
     loss, delta, psi = hooks.pairwise_ascent(*example)
     expected_loss, expected_delta, expected_psi = pairwise.ascent(*example)
@@ -73,7 +74,7 @@ def dual(beta, scores, weights, kappa):
 
 
 @given(examples(), st.sampled_from([0.01, 1.0, 7.0]), st.sampled_from([0.01, 1.0, 100.0]))
-@settings(max_examples=200)
+@draws(200)
 def test_the_best_coefficients_are_those_of_a_general_solver(example, kappa, cost):
     scores, weights = example
     M, bounds = pairwise.to_pairs(weights, len(scores))
@@ -92,7 +93,7 @@ def test_the_best_coefficients_are_those_of_a_general_solver(example, kappa, cos
 
 
 @given(examples(most=60), st.sampled_from([1e-6, 1.0, 1e4]), st.sampled_from([1e-3, 1.0, 1e6]))
-@settings(max_examples=300)
+@draws(300)
 def test_the_best_coefficients_keep_their_bounds_and_leave_no_pair_for_more(example, kappa, cost):
     scores, weights = example
     beta = np.array(hooks.pairwise_solution(scores, weights, kappa, cost))
@@ -138,7 +139,7 @@ def test_one_pass_without_reprocessing_is_algorithm_23_line_by_line(kernel):
     )
 
 
-@settings(max_examples=25)
+@draws(25)
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 1.0, 30.0]), st.sampled_from([0, 2]), st.booleans())
 def test_the_optimum_is_that_of_a_general_solver(seed, C, n_reprocess, weighted):
     X, _, sets = problem(12, 4, seed=seed, extra=1.5)
@@ -175,7 +176,7 @@ def test_single_candidates_make_the_svm_of_weston_and_watkins():
 # Regret
 
 
-@settings(max_examples=30)
+@draws(30)
 @given(st.integers(0, 10**6), st.sampled_from([0.001, 0.1, 3.0]), st.sampled_from(["linear", "rbf"]), st.integers(0, 2))
 def test_the_regret_is_below_the_bound_of_proposition_13(seed, C, kernel, n_reprocess):
     X, _, sets = problem(60, 4, seed=seed, extra=1.5)

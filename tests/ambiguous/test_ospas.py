@@ -5,12 +5,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from larank import _core
 from larank.ambiguous.bags import role_bag, symbol_bag
 from larank.ambiguous.meanings import parse_meaning
+from properties import draws
 from references.splitmix import SplitMix
 
 STRATEGIES = ("random", "left-right", "order-free")
@@ -158,7 +159,7 @@ def test_the_session_takes_the_steps_of_algorithm_24(strategy, update):
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.3, 1.0, 1e6]))
-@settings(max_examples=60)
+@draws(60)
 def test_a_step_from_any_weights_is_that_of_algorithm_23(seed, C):
     """A full step ends where pairs are no longer violated, up to rounding, so sentences of one word are compared."""
     random = np.random.default_rng(seed)
@@ -184,7 +185,7 @@ def test_a_batch_makes_the_same_model_as_one_sentence_at_a_time(strategy):
 
 
 @given(st.integers(0, 10**6), st.sampled_from(STRATEGIES), st.sampled_from(["mistake", "margin"]))
-@settings(max_examples=40)
+@draws(40)
 def test_the_order_of_a_bag_does_not_matter(seed, strategy, update):
     sentences = drawn(seed, n=10, n_keys=2)
     random = np.random.default_rng(seed)
@@ -194,7 +195,7 @@ def test_the_order_of_a_bag_does_not_matter(seed, strategy, update):
 
 
 @given(st.integers(0, 10**6), st.sampled_from(STRATEGIES))
-@settings(max_examples=40)
+@draws(40)
 def test_labels_and_features_that_come_later_have_zero_weights_until_then(seed, strategy):
     sentences = drawn(seed, n=8, labels=3, features=5)
     small = learn(session(strategy=strategy, features=5, labels=3), sentences)
@@ -283,7 +284,7 @@ meanings = st.recursive(symbols, lambda inner: st.builds("{}({}, {})".format, sy
 
 
 @given(st.lists(meanings, min_size=1, max_size=4), st.integers(1, 8), st.randoms())
-@settings(max_examples=60)
+@draws(60)
 def test_a_bag_is_the_smallest_in_which_each_candidate_finds_its_symbols(texts, n_words, random):
     candidates = [parse_meaning(text) for text in texts]
     bag = symbol_bag(candidates, n_words)

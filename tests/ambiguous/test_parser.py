@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import larank
@@ -16,6 +16,7 @@ from larank.ambiguous.meanings import Meaning, MeaningFormatError, ParseExample,
 from larank.ambiguous.parselearner import ParseLearner
 from larank.ambiguous.trees import Choice, best_tree, choices, meaning_of
 from larank.ambiguous.wordfeatures import RoleFeatures, symbol_features
+from properties import draws
 
 SENTENCES = ["the dog sleeps", "the cat sleeps", "the dog sees the cat", "the cat sees the dog", "a cat runs"] * 8
 MEANINGS = ["sleep(dog)", "sleep(cat)", "see(dog, cat)", "see(cat, dog)", "run(cat)"] * 8
@@ -125,7 +126,7 @@ def test_all_forms_of_input_make_the_same_model():
 
 
 @given(st.integers(0, 1000), st.sampled_from(["random", "left-right", "order-free"]))
-@settings(max_examples=15)
+@draws(15)
 def test_neither_order_nor_repetition_of_candidates_matters(seed, strategy):
     train, _ = make_child_world(30, 0, level=2, random_state=seed)
     random = np.random.default_rng(seed)

@@ -5,11 +5,12 @@ import io
 
 import polars
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from larank.data import DataFormatError
 from larank.data.tables import CellError, Labels, TableFile, is_table
+from properties import draws
 
 
 def written(tmp_path, content, name="data.csv"):
@@ -98,7 +99,7 @@ def test_a_table_is_known_by_its_name():
 CELL = st.text(st.sampled_from('ab 1,;"\n\té.'), max_size=5)
 
 
-@settings(max_examples=150)
+@draws(150)
 @given(st.data())
 def test_cells_are_what_the_csv_module_reads(tmp_path_factory, data):
     width = data.draw(st.integers(2, 4))

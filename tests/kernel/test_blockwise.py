@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import overlapping
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from overlapping import rbf
 from sklearn.base import clone
@@ -30,6 +30,7 @@ from larank.kernel.blockstep import Ascent, Constraints, ascended, projected
 from larank.kernel.blockwise import Blockwise
 from larank.kernel.stream import Examples
 from larank.training import TrainingWarning
+from properties import draws
 from references import optima
 
 LETTER = load_letter()
@@ -323,7 +324,7 @@ def test_a_saved_stream_goes_on_and_moves_between_device_and_host(tmp_path):
 
 
 @on_devices
-@settings(max_examples=15)
+@draws(15)
 @given(
     seed=st.integers(0, 10**6),
     kernel=st.sampled_from(["rbf", "poly", "linear"]),

@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import overlapping
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 from overlapping import NAMED, PROBLEMS, assert_certificate, data, margins_and_weights, rbf
 from scipy import sparse
@@ -24,7 +24,7 @@ from larank.kernel.newton import Newton
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published
 from larank.training import TrainingWarning
-from properties import costly
+from properties import draws
 from references.optima import kernel_certificate, kernel_optimum
 
 FORMULATIONS = ("crammer-singer", "weston-watkins")
@@ -43,7 +43,7 @@ def assert_feasible(model, y, costs):
 # The optimum
 
 
-@costly(60)
+@draws(60)
 @given(
     **PROBLEMS,
     tol=st.sampled_from([0.5, 0.03, 1e-4, 3e-7]),
@@ -295,7 +295,7 @@ def test_the_result_counts_the_work():
 # The published algorithm
 
 
-@settings(max_examples=15)
+@draws(15)
 @given(
     n=st.integers(6, 60),
     k=st.integers(2, 5),

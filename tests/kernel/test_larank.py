@@ -11,7 +11,7 @@ from sklearn.base import clone
 from checks import assert_same_model, clouds, coefficients
 from larank import CertificateWarning, LaRankClassifier
 from larank.data import models
-from properties import costly
+from properties import draws
 from references.optima import kernel_certificate, kernel_optimum
 
 
@@ -25,7 +25,7 @@ def converged(kernel="precomputed", tol=1e-7, **parameters):
     return larank(kernel, stop="gap", tol=tol, max_iter=100_000, **parameters)
 
 
-@costly(60)
+@draws(60)
 @given(
     **PROBLEMS,
     epochs=st.sampled_from([1, 4, None]),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from larank import _core
@@ -17,6 +17,7 @@ from larank.kernel.published import Published, PublishedTraining
 from larank.parameters import COOLING, ROW_SOLVERS
 from larank.training import Limits, completed, train
 from larank.training.progress import Progress
+from properties import draws
 from references.optima import infeasibility, kernel_optimum
 from sessions import hooks
 
@@ -125,7 +126,7 @@ def test_every_version_ends_at_the_optimum_of_a_general_solver(n, k, seed, C, ro
         assert (session.coefficients[at.costs == 0] == 0).all()
 
 
-@settings(max_examples=10)
+@draws(10)
 @given(**sizes, C=st.sampled_from([0.01, 1.0]), row_solver=row_solvers)
 def test_all_in_turn_never_ends_and_comes_close(n, k, seed, C, row_solver):
     at = problem(n, k, seed, C)

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -28,6 +28,7 @@ from larank.data import ExampleFile, write_svmlight
 from larank.data.files import file_to_write, temporary_folder
 from larank.data.rowstore import place_of
 from larank.training import TrainingWarning
+from properties import draws
 from references import optima
 from references.optima import FORMULATIONS
 
@@ -57,7 +58,7 @@ def assert_same_optimum(model, other, rel=2e-4):
     np.testing.assert_array_equal(model.classes_, other.classes_)
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@draws(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(small_problems(), st.sampled_from(FORMULATIONS), st.booleans(), st.booleans(), st.data())
 def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, cooling, is_sparse, data):
     """However rows are divided: unequally, into empty blocks, into such that miss a class, row by row."""

@@ -4,11 +4,12 @@ import doctest
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import larank.linear.labelkernel
 from larank.linear.labelkernel import distance_label_kernel, tree_label_kernel
+from properties import draws
 
 LIVING = {"animal": {"mammal": ["cat", "dog"], "bird": ["owl"]}, "plant": ["oak"]}
 
@@ -60,7 +61,7 @@ def labels_of(tree):
     return [label for member in members for label in labels_of(member)]
 
 
-@settings(max_examples=100)
+@draws(100)
 @given(trees)
 def test_every_tree_makes_a_kernel(tree):
     labels = labels_of(tree)
@@ -101,7 +102,7 @@ def test_distances_make_the_kernel_that_falls_with_them():
     np.testing.assert_array_equal(distance_label_kernel(np.zeros((2, 2))), np.ones((2, 2)))  # no distance: the same
 
 
-@settings(max_examples=50)
+@draws(50)
 @given(st.integers(1, 8), st.integers(1, 3), st.integers(0, 10**6), st.sampled_from([None, 1e-3, 1.0, 1e6]))
 def test_euclidean_distances_always_make_a_kernel(classes, dimensions, seed, scale):
     points = np.random.default_rng(seed).normal(size=(classes, dimensions)).round(1)

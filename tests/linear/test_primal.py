@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import softmax
@@ -30,6 +30,7 @@ from larank import CertificateWarning, TrainingWarning
 from larank.linear.labelkernel import tree_label_kernel
 from larank.linear.primal import PrimalMulticlassSVC
 from larank.linear.primalobjective import PrimalLoss
+from properties import draws
 from references import optima
 from references import primal as reference
 
@@ -214,7 +215,7 @@ def problems(draw):
     return X, y, weight, parameters
 
 
-@settings(max_examples=30)
+@draws(30)
 @given(problems())
 @pytest.mark.filterwarnings("ignore:training was ended")
 def test_the_optimum_lies_between_dual_and_primal_wherever_training_ended(problem):

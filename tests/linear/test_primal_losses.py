@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -12,6 +12,7 @@ from larank import _core
 from larank.blocks.workers import Workers
 from larank.linear.labelkernel import tree_label_kernel
 from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective
+from properties import draws
 from references.primal import LOSSES, ExactProblem, aggregation_of, exact_gradient, exact_loss, losses_of, root_of
 
 GAMMAS = (0.0, 0.05, 0.5, 1.0, 2.0, 30.0, np.inf)
@@ -237,7 +238,7 @@ def test_the_smooth_maximum_is_right_at_extreme_scores_too(loss, smoothing, gamm
 margins = st.one_of(st.floats(-50, 50), st.sampled_from([0.0, 1e-8, -1e-8, 700.0, -700.0, 1.0]))
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(st.lists(margins, min_size=3, max_size=6), st.sampled_from(LOSSES))
 def test_the_aggregation_falls_from_the_sum_to_the_maximum(scores, kind):
     f = np.array([scores])

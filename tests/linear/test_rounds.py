@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from test_sdm import clusters, small_problems, svc
@@ -13,6 +13,7 @@ from test_sdm import clusters, small_problems, svc
 from larank.linear.rounds import LinearProblem, LocalExecutor, Partition, Rounds, dual_coefficients, partitions_of
 from larank.training import Limits, TrainingWarning, train
 from larank.training.progress import progress_for
+from properties import draws
 from references import optima
 from references.optima import FORMULATIONS
 
@@ -39,7 +40,7 @@ def executor_of(X, labels, costs, cuts, formulation="crammer-singer", intercept=
     return LocalExecutor(partitions(X, labels, costs, cuts, problem), n_jobs)
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(small_problems(), st.sampled_from(FORMULATIONS), st.data())
 def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, data):
     """However rows are divided: unequally, into empty partitions, into such that miss a class."""

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC
 from larank import LinearMulticlassSVC
 from larank.data import load_letter
 from larank.training import TrainingWarning
+from properties import draws
 from references import optima
 from references.optima import FORMULATIONS
 from studies import datasets
@@ -83,7 +84,7 @@ def small_problems(draw):
     return X, y, weight, C, draw(st.sampled_from([0.0, 0.5, 1.0]))
 
 
-@settings(max_examples=400)
+@draws(400)
 @given(
     small_problems(),
     st.sampled_from(FORMULATIONS),

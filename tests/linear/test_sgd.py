@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import expit, softmax
@@ -10,6 +10,7 @@ from sklearn import metrics
 from test_sdm import grid_examples
 
 from larank import SGDQNClassifier, _core
+from properties import draws
 from references import gradients
 from references.gradients import LOSSES, Descent
 from sessions import compiled
@@ -156,7 +157,7 @@ def primal_of(W, X, labels, costs, options):
     return gradients.mean_loss_primal(options["loss"], options["joint"], options["lambda_"], W, X, labels, costs)
 
 
-@settings(max_examples=300)
+@draws(300)
 @given(problems(), st.integers(0, 3), st.integers(0, 2**32))
 def test_the_primal_is_the_formula_and_every_bound_is_below_the_primal_of_all_weights(problem, passes, seed):
     """Not only of the weights of the session: of zeros, and of others."""

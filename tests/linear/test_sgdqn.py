@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import expit, softmax
@@ -21,6 +21,7 @@ import larank
 from checks import assert_same_model, clouds, unchanged
 from larank import LinearMulticlassSVC, MemoryLimitError, SGDQNClassifier
 from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start
+from properties import draws
 from references import gradients, optima
 from references.gradients import LOSSES
 from studies import datasets
@@ -75,7 +76,7 @@ def problems(draw):
     return X, y, weight, parameters
 
 
-@settings(max_examples=150)
+@draws(150)
 @given(problems())
 def test_the_certificate_is_the_primal_of_the_formula_and_a_bound_below_it(problem):
     X, y, weight, parameters = problem

@@ -4,10 +4,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from larank import _core
+from properties import draws
 from references.chains import corpus, hooks, weights
 
 
@@ -282,7 +283,7 @@ def arrays(dtype, values=None):
 floats = st.sampled_from([0.0, 1.0, -1.0, 1e300, np.inf, np.nan])
 
 
-@settings(max_examples=300)
+@draws(300)
 @given(st.data())
 def test_no_arguments_crash(data):
     """Whatever the integers, each call either works or raises; sanitizers look on."""

@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from larank import _core
+from properties import draws
 from references.chains import (
     Chain,
     Corpus,
@@ -94,7 +95,7 @@ def check(larank, chain, model, costs_of):
 # LaRank
 
 
-@settings(max_examples=80)
+@draws(80)
 @given(orders, inferences, st.booleans(), st.booleans(), st.sampled_from([0.0, 1e-3, 0.3]), seeds)
 def test_operations_are_algorithms_17_to_20_written_out(order, inference, has_grammar, has_ties, tau, seed):
     chain, data, costs = random_problem(seed, order, sequences=6, longest=3, has_grammar=has_grammar)
@@ -166,7 +167,7 @@ def test_the_schedule_is_algorithm_21(inference, n_reprocess):
     assert scheduled.operations["process_new"] == 2 * len(data)
 
 
-@settings(max_examples=40)
+@draws(40)
 @given(orders, inferences, st.integers(0, 2), st.sampled_from([0.0, 1e-3, 0.5]), st.booleans(), st.booleans(), seeds)
 def test_larank_is_feasible_ascends_and_bounds_the_optimum(order, inference, n_reprocess, tau, binary, bound, seed):
     """With ties, tokens without features, and Hamming losses."""
@@ -204,7 +205,7 @@ def test_many_epochs_reach_the_optimum_of_a_general_solver(inference, order, has
 # Memory
 
 
-@settings(max_examples=30)
+@draws(30)
 @given(st.integers(0, 2), inferences, seeds, st.integers(200, 2500))
 def test_patterns_that_memory_cannot_hold_stay_in_the_weights_and_are_not_learnt_again(order, inference, seed, limit):
     chain, data, costs = random_problem(seed, order, sequences=6, longest=3)
@@ -397,7 +398,7 @@ def written_out(chain, now, x, cost, rule, rounding=1e-9):
         yield Online(w, now.sum_of_weights + w, now.seen_loss + cost * max(h, 0.0), linear, now.count + 1)
 
 
-@settings(max_examples=100)
+@draws(100)
 @given(orders, inferences, st.booleans(), st.sampled_from(["perceptron", "passive-aggressive"]), seeds)
 def test_online_rules_are_what_they_are_written_out_and_average_all_weights(order, inference, is_own, rule, seed):
     """An own history is what the weights before the sequence predict."""

@@ -485,7 +485,9 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize(
-    ("model", "change", "why"), [(model, *row) for model, rows in DAMAGES.items() for row in rows], ids=str
+    ("model", "change", "why"),
+    [(model, *row) for model, rows in DAMAGES.items() for row in rows],
+    ids=lambda value: value if isinstance(value, str) else "changed",
 )
 def test_a_model_that_no_training_makes_is_refused(file, model, change, why):
     changed(file, MODELS[model](), change)

@@ -1,4 +1,5 @@
 import json
+import re
 import tracemalloc
 
 import numpy as np
@@ -18,7 +19,7 @@ import larank
 from forging import joined, sealed, split
 from larank.data import models
 from larank.data.models import ArrayInfo, ModelFileError, describe, load, persistable, save
-from larank.data.schema import RESULT, anything, optional
+from larank.data.schema import RESULT, SchemaError, Scope, anything, integer, mapping, number, optional, text
 from larank.training.result import Checkpoint, Result
 
 
@@ -673,3 +674,28 @@ def test_strings_that_take_much_more_room_than_text_are_not_saved(file):
     model.classes_ = np.array(["a"] * 1000 + ["b" * 10_000])
     with pytest.raises(ValueError, match="an array of objects would do"):
         save(model, file)
+
+
+def test_lists_of_three_quarters_of_the_memory_allowed_are_saved(file):
+    model = Toy().fit()
+    model.notes_ = [[] for _ in range(200_000)]
+    assert round_trip(model, file).notes_ == model.notes_
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        (mapping(text, integer()), {"a": "b"}, "x['a'] must be a whole number from 0 to"),
+        (number(), "b", "x must be a finite number, got 'b'"),
+    ],
+)
+def test_a_value_that_its_schema_does_not_allow_is_named_with_what_is_allowed(kind, value, message):
+    with pytest.raises(SchemaError, match=re.escape(message)):
+        kind("x", value, Scope({}))
+
+
+def test_counts_of_a_result_that_take_more_than_64_bits_are_refused():
+    fitted = stream().result_.to_dict()
+    for count in (-(2**63) - 1, 2**63):
+        with pytest.raises(SchemaError, match="kernel_values"):
+            Result.from_dict({**fitted, "kernel_values": count})

@@ -309,3 +309,15 @@ def test_a_choice_that_does_not_exist_is_an_error_that_lists_those_that_do():
         session(schedule="other")
     with pytest.raises(ValueError, match="operations must be one of 'new', 'old', 'optimize', got 'newer'"):
         session(operations=["new", "newer"])
+
+
+def test_weston_watkins_coefficients_that_reach_their_bound_are_exactly_there():
+    K, labels = problem(60, 4, seed=0)
+    drive = Drive(session(), K, in_order_of_arrival(labels), np.full(60, 0.3))
+    drive.session.set_formulation("weston-watkins")
+    drive.epoch()
+    table = drive.session.table()
+    wrong = table.coefficients[table.columns != np.repeat(table.labels, np.diff(table.starts))]
+    reached = wrong[np.abs(wrong + 0.3) < 1e-12]
+    assert len(reached) > 20
+    assert (reached == -0.3).all()

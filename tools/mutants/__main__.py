@@ -170,10 +170,10 @@ class Tree:
         return int(pytest.main(words, plugins=[Running()]))
 
 
-def examine(tree: Tree, row: Row, tests: list[str], number: int = 0) -> Outcome:
-    """Run the test that killed a mutant before, then others, until one fails."""
+def examine(tree: Tree, row: Row, tests: list[str], number: int) -> Outcome:
+    """Run tests until one fails with a mutant."""
     found = Outcome("", 0.0)
-    for test in [*([row["killed_by"]] if "killed_by" in row else []), *tests]:
+    for test in tests:
         with nullcontext() if row["file"].startswith("core/") else tree.holding(row):
             killer, seconds = tree.run(test, number)
         found = Outcome(killer, found.seconds + seconds)
@@ -202,7 +202,8 @@ def main() -> int:
         import_module(name)
     survivors = 0
     for number, row in rows if not chosen.unmutated else []:
-        tests = chosen.tests or table["areas"][row["id"].rpartition("-")[0]]["tests"]
+        tests = table["areas"][row["id"].rpartition("-")[0]]["tests"]
+        tests = chosen.tests or [*([row["killed_by"]] if "killed_by" in row else []), *tests]
         killer, seconds = examine(tree, row, tests, number)
         survivors += not killer
         print(f"{row['id']:15} {seconds:6.1f} s  {f'killed by {killer}' if killer else 'SURVIVED'}", flush=True)

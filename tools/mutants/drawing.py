@@ -111,7 +111,8 @@ _TOKEN = re.compile(
 _NUMBER = re.compile(r"(?<![\w.<])\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.>'])")
 _STATEMENT = re.compile(
     r"(?:if \(.*\) |else |for \(.*\) )?"
-    r"(?P<what>(?:\+\+|--)?[a-z_][\w.\[\]]*(?:->?\w+|\(.*\))*(?: [-+*/]?= .*|\(.*\))?;|continue;|return(?: \w+)?;)(?: *//.*)?"
+    r"(?P<what>(?:\+\+|--)?[a-z_][\w.\[\]]*(?:->?\w+|\(.*\))*(?: [-+*/]?= .*|\(.*\))?;"
+    r"|continue;|return(?: \w+)?;)(?: *//.*)?"
 )
 _DECLARED = re.compile(r"(?:const|auto|using|typename|static|constexpr|delete|private|public)\b")
 
@@ -169,7 +170,7 @@ def of_cpp(text: str) -> Iterator[Candidate]:
 
 
 def candidates(area: dict[str, Any]) -> Iterator[tuple[str, Candidate]]:
-    """Yield files and candidates of an area, region after region: file, first text and the text before which it ends."""
+    """Yield files and candidates of an area; a region is a file, its first text and the text before which it ends."""
     for path, *edges in area["regions"]:
         text = (ROOT / path).read_text()
         first = text.index(edges[0]) if edges else 0

@@ -321,3 +321,12 @@ def test_weston_watkins_coefficients_that_reach_their_bound_are_exactly_there():
     reached = wrong[np.abs(wrong + 0.3) < 1e-12]
     assert len(reached) > 20
     assert (reached == -0.3).all()
+
+
+def test_the_loss_of_weston_watkins_is_the_sum_over_the_wrong_classes_known_by_then():
+    K, labels = problem(30, 4, seed=0)
+    labels = in_order_of_arrival(labels)
+    drive = Drive(session(tau=10.0), K, labels, np.full(30, 0.5))  # no step is taken, so all scores are zero
+    drive.session.set_formulation("weston-watkins")
+    drive.epoch()
+    assert drive.session.loss == pytest.approx(0.5 * np.maximum.accumulate(labels).sum())

@@ -784,3 +784,26 @@ def test_checkpoints_need_the_host(tmp_path):
     for kind in (LaRankClassifier, MulticlassSVC):
         with pytest.raises(ValueError, match=r"device=None; got .*device='cpu'"):
             kind(device="cpu").fit(X, Y, checkpoint=tmp_path / "state")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_one_block_step_of_enough_gradients_is_at_the_optimum(seed):
+    """Momentum that is not begun again where it leads astray leaves 1e-5 of it."""
+    random = np.random.default_rng(seed)
+    points = random.normal(size=(20, 4))
+    labels = np.concatenate([np.arange(3), random.integers(0, 3, 17)]).astype(np.int32)
+    costs = random.uniform(6.0, 30.0, 20)
+    K = np.exp(-0.1 * ((points[:, None] - points) ** 2).sum(axis=2))
+    on = limits(HostDevice(), labels, costs, 3, "crammer-singer")
+    _, gain, _, is_plain = ascended(HostDevice(), K, np.zeros((20, 3)), on.margins, on, 400)
+    assert gain == pytest.approx(optima.kernel_optimum(K, labels, costs, 1 - np.eye(3), "crammer-singer"), rel=1e-8)
+    assert not is_plain
+
+
+def test_kernel_values_that_have_overflowed_move_nothing():
+    _, labels, costs, K = problems(0)
+    on = limits(HostDevice(), labels, costs, 3, "crammer-singer")
+    with np.errstate(invalid="ignore"):
+        d, gain, _, is_plain = ascended(HostDevice(), K * np.inf, np.zeros((12, 3)), on.margins, on)
+    assert is_plain
+    assert (gain, np.abs(d).max()) == (0, 0)

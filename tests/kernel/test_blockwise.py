@@ -28,7 +28,7 @@ from larank.data import load_letter
 from larank.kernel.blockstep import Ascent, Constraints, ascended, projected
 from larank.kernel.blockwise import Blockwise
 from larank.kernel.stream import Examples
-from larank.training import TrainingWarning
+from larank.training import CertificateWarning, TrainingWarning
 from references import optima
 
 LETTER = load_letter()
@@ -807,3 +807,12 @@ def test_kernel_values_that_have_overflowed_move_nothing():
         d, gain, _, is_plain = ascended(HostDevice(), K * np.inf, np.zeros((12, 3)), on.margins, on)
     assert is_plain
     assert (gain, np.abs(d).max()) == (0, 0)
+
+
+@on_devices
+def test_a_kernel_that_is_not_definite_leaves_the_scale_of_the_coefficients(device):
+    model = MulticlassSVC("sigmoid", gamma=0.3, coef0=0.5, C=0.1, device=device, max_iter=30, random_state=0)
+    with pytest.warns(CertificateWarning):
+        model.fit(X[:100].astype(np.float64), Y[:100])
+    assert model.scale_ == 1
+    assert model.result_.primal > 0

@@ -219,15 +219,16 @@ def test_costs_are_raised_in_time_however_large_they_are():
     assert len(model.result_.history) > 1
 
 
-def sdm_session():
+def sdm_session(X=np.eye(3)):  # noqa: B008 - it is not changed
+    n = len(X)
     return _core.sdm_session(
-        np.eye(3),
-        np.arange(3, dtype=np.int32),
-        np.ones(3),
-        np.ones(3),
+        X,
+        np.arange(n, dtype=np.int32),
+        np.ones(n),
+        np.ones(n),
         intercept=0.0,
         formulation="crammer-singer",
-        classes=3,
+        classes=n,
         epsilon=0.1,
         shrinking=True,
         cooling=True,
@@ -387,3 +388,19 @@ def test_many_passes_are_told_as_a_whole_number():
     model = HullerClassifier(gamma=1.0, stop="gap", tol=0.01, max_iter=1234, random_state=0)
     with pytest.warns(TrainingWarning, match="by max_iter=1234, after 1234 passes over the data"):
         model.fit(X, y)
+
+
+def test_coefficients_beyond_their_bounds_count_as_far_as_they_are_feasible():
+    session = sdm_session()
+    session.start_from(np.array([1.5, -1.5]), np.array([0, 1], np.int32), np.array([0, 2, 2, 2]))
+    assert session.coefficients()[0].tolist() == [1, -1]
+    assert session.evaluate().dual == 0  # one example adds 1 and takes away half of 1 + 1
+
+
+def test_a_model_that_is_no_better_than_zero_still_tells_classes_apart():
+    session = sdm_session(np.ones((2, 1)))  # of two classes, whose losses grow and fall alike
+    session.start_from(np.array([1.0, -1.0]), np.array([0, 1], np.int32), np.array([0, 2, 2]))
+    assert session.evaluate().primal == pytest.approx(2, rel=1e-11)
+    weights = session.take_weights().ravel()
+    assert 0 < weights[0] < 1e-5
+    assert weights[1] == -weights[0]

@@ -23,7 +23,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TABLE = Path(__file__).with_name("table.toml")
-SECONDS = 900  # for the tests of one file; an endless loop in Python ends after the 100 seconds of one test
+SECONDS = 900  # for the tests of one file; 100 for one test, which ends endless loops
 # Python finds the copy before an editable installation of the package, in the tests' subprocesses too.
 _SITE = "import sys\nsys.meta_path[:] = [f for f in sys.meta_path if not type(f).__name__.startswith('ScikitBuild')]\n"
 _IMPORTED = "dask hypothesis pandas rich safetensors.numpy scipy.optimize sklearn.svm typer xdist"  # once for all runs
@@ -166,7 +166,7 @@ class Tree:
             def pytest_runtest_logstart(self, nodeid: str) -> None:
                 seen.write_text(nodeid)
 
-        words = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--timeout=100", test]
+        words = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--timeout=100", "--timeout-method=thread", test]
         return int(pytest.main(words, plugins=[Running()]))
 
 

@@ -312,15 +312,19 @@ def test_a_choice_that_does_not_exist_is_an_error_that_lists_those_that_do():
 
 
 def test_weston_watkins_coefficients_that_reach_their_bound_are_exactly_there():
-    K, labels = problem(60, 4, seed=0)
-    drive = Drive(session(), K, in_order_of_arrival(labels), np.full(60, 0.3))
+    K, labels = problem(200, 4, seed=0)
+    drive = Drive(session(), K, in_order_of_arrival(labels), np.random.default_rng(0).uniform(0.1, 2.0, 200))
     drive.session.set_formulation("weston-watkins")
-    drive.epoch()
+    for _ in range(5):
+        drive.epoch()
+        drive.session.begin_another_epoch()
     table = drive.session.table()
-    wrong = table.coefficients[table.columns != np.repeat(table.labels, np.diff(table.starts))]
-    reached = wrong[np.abs(wrong + 0.3) < 1e-12]
-    assert len(reached) > 20
-    assert (reached == -0.3).all()
+    counts = np.diff(table.starts)
+    is_wrong = table.columns != np.repeat(table.labels, counts)
+    wrong, bounds = table.coefficients[is_wrong], -np.repeat(table.costs, counts)[is_wrong]
+    is_there = np.abs(wrong - bounds) < 1e-12
+    assert is_there.sum() > 20
+    np.testing.assert_array_equal(wrong[is_there], bounds[is_there])
 
 
 def test_the_loss_of_weston_watkins_is_the_sum_over_the_wrong_classes_known_by_then():

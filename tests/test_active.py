@@ -844,3 +844,24 @@ def test_agreement_counts_what_the_model_would_have_said() -> None:
     assert learner.advice().agreement == 0.75
     learner.undo()
     assert learner.advice().agreement == 1
+
+
+def test_a_pool_of_one_example_comes_back(tmp_path: Path) -> None:
+    learner = ActiveLearner(LaRankClassifier(), np.ones((1, 2)), random_state=0)
+    learner.save(tmp_path / "session.larank")
+    assert ActiveLearner.load(tmp_path / "session.larank", np.ones((1, 2))).query()[0] == 0
+
+
+def test_an_estimator_given_again_takes_the_place_of_the_one_in_the_file(tmp_path: Path) -> None:
+    learner, X, _ = taught(10)
+    learner.save(tmp_path / "session.larank")
+    again = ActiveLearner.load(tmp_path / "session.larank", X, estimator=LaRankClassifier(C=7, random_state=0))
+    assert again.estimator.C == 7
+    assert again.labels_used == 10
+
+
+def test_a_record_whose_questions_need_labels_is_not_saved(tmp_path: Path) -> None:
+    taught(3)[0].save(tmp_path / "session.larank")
+    record = larank.load(tmp_path / "session.larank").set_params(selection="gradient")
+    with pytest.raises(ValueError, match="selection must not depend on labels"):
+        larank.save(record, tmp_path / "other.larank")

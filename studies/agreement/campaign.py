@@ -132,6 +132,7 @@ def _natural(text: str) -> int:
     return number
 
 
+_EXTREME = "scales from 1e-8 to 1e8, costs to 1e8, and only the rule that holds for every estimator"
 STUDY = Study(
     name="agreement",
     title="Random problems: every certificate against a general solver, LIBSVM and LIBLINEAR",
@@ -142,15 +143,12 @@ STUDY = Study(
         "--first": {"type": _natural, "default": 0, "metavar": "NUMBER", "help": "the number to begin with"},
         "--seed": {"type": _natural, "default": 0, "help": "other problems for the same numbers"},
         "--estimators": {"nargs": "+", "choices": tuple(ESTIMATORS), "default": (), "metavar": "NAME"},
-        "--extreme": {
-            "action": "store_true",
-            "help": "scales from 1e-8 to 1e8, costs to 1e8, and only the rule that holds for every estimator",
-        },
+        "--extreme": {"action": "store_true", "help": _EXTREME},
         "--limit": {"type": float, "metavar": "SECONDS", "help": f"of each training; {LIMIT:g}"},
         "--log": {
             "type": Path,
             "metavar": "FILE",
-            "help": "append runs as lines of JSON; those in it are not repeated",
+            "help": "append runs as JSON lines; those in it are not repeated",
         },
     },
 )

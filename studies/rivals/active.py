@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from studies.measure import Measurement, ask
 from studies.rivals import kernels, libraries
@@ -97,18 +98,8 @@ def run(scope: Scope, say: Say) -> Findings:
     return found
 
 
-STUDY = Study(
-    name="active",
-    title="Labels asked for one by one, against training anew and scikit-activeml",
-    datasets=tuple(FORMS),
-    default_datasets=("reuters",),
-    quick_datasets=("banana",),
-    run=run,
-    libraries=("scikit-activeml",),
-    solvers=libraries.LEARNERS,
-    limit=1800.0,
-    options={
-        "--once-above": ONCE_ABOVE,
-        "--labels": {"type": int, "help": f"how many labels are asked for; {LABELS}, or {QUICK_LABELS} if quick"},
-    },
-)
+_TITLE = "Labels asked for one by one, against training anew and scikit-activeml"
+_LABELS = {"type": int, "help": f"how many labels are asked for; {LABELS}, or {QUICK_LABELS} if quick"}
+_CHOICES: dict[str, Any] = {"solvers": libraries.LEARNERS, "libraries": ("scikit-activeml",), "limit": 1800.0}
+_CHOICES |= {"options": {"--once-above": ONCE_ABOVE, "--labels": _LABELS}}
+STUDY = Study("active", _TITLE, run, tuple(FORMS), ("reuters",), ("banana",), **_CHOICES)

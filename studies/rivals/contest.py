@@ -12,12 +12,8 @@ from studies.rivals.libraries.solver import Solver
 from studies.study import Claim, Findings, Say, Scope
 from studies.tables import Columns, column, columns_of
 
-ONCE_ABOVE: dict[str, Any] = {
-    "type": float,
-    "default": 60.0,
-    "metavar": "SECONDS",
-    "help": "a solver whose first run takes more has no other",
-}
+_ONCE = "a solver whose first run takes more has no other"
+ONCE_ABOVE: dict[str, Any] = {"type": float, "default": 60.0, "metavar": "SECONDS", "help": _ONCE}
 
 
 def megabytes(*usual: float) -> dict[str, Any]:

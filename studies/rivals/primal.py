@@ -304,14 +304,6 @@ def run(scope: Scope, say: Say) -> Findings:
     return found
 
 
-STUDY = Study(
-    name="primal-rivals",
-    title="The primal multiclass SVM against LogisticRegression, to the same objective",
-    datasets=tuple(LOGISTIC),
-    default_datasets=("news20", "mnist", "covtype"),
-    quick_datasets=("letter",),
-    run=run,
-    solvers=libraries.LOGISTIC,
-    limit=1200.0,
-    options={"--once-above": ONCE_ABOVE},
-)
+_TITLE = "The primal multiclass SVM against LogisticRegression, to the same objective"
+_CHOICES: dict[str, Any] = {"solvers": libraries.LOGISTIC, "limit": 1200.0, "options": {"--once-above": ONCE_ABOVE}}
+STUDY = Study("primal-rivals", _TITLE, run, tuple(LOGISTIC), ("news20", "mnist", "covtype"), ("letter",), **_CHOICES)

@@ -229,15 +229,6 @@ def run(scope: Scope, say: Say) -> Findings:
     return found
 
 
-STUDY = Study(
-    name="sequence",
-    title="Tagging of text, from files, against CRFsuite",
-    datasets=PROBLEMS,
-    default_datasets=PROBLEMS,
-    quick_datasets=PROBLEMS,
-    run=run,
-    libraries=("python-crfsuite",),
-    solvers=libraries.TAGGERS,
-    limit=600.0,
-    options={"--once-above": ONCE_ABOVE},
-)
+_TITLE = "Tagging of text, from files, against CRFsuite"
+_CHOICES: dict[str, Any] = {"solvers": libraries.TAGGERS, "limit": 600.0, "options": {"--once-above": ONCE_ABOVE}}
+STUDY = Study("sequence", _TITLE, run, *[PROBLEMS] * 3, libraries=("python-crfsuite",), **_CHOICES)

@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 
 import larank
 from larank.ambiguous.house import make_triples
-from studies.papers.conceptrows import TokenRows, sentence_errors
-from studies.papers.concepts import QUICK_SIZES, STUDY, purity
+from studies.papers.concepts import QUICK_SIZES, STUDY, TokenRows, purity, sentence_errors
 from studies.papers.concepttables import BOTH, LR_BOTH, OF_BOTH, OF_CONTAIN, OF_LOC, OF_X, ConceptFigures, RowErrors
 from studies.study import Scope
 

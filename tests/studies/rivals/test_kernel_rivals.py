@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 from studies import storage, tables
 from studies.measure import ChildFailedError
-from studies.rivals import active, binary, cache, kernel, kernels, memory, path, search
+from studies.rivals import active, binary, kernel, kernels, search
 from studies.rivals.contest import Entrant, judge
 from studies.rivals.libraries import BINARY, KERNEL, LEARNERS, scikit_learn
 from studies.rivals.libraries.solver import CSR, DENSE, TrainingSet
@@ -270,19 +270,19 @@ def test_the_exact_solver_is_judged_by_the_rivals_of_the_same_run(contest):
 @pytest.mark.usefixtures("only_blobs")
 def test_exact_solver_under_limits_keeps_the_objective():
     said: list[str] = []
-    rows = memory.compare([1e7, 1e9], BLOBS, said.append).rows["rows"]
+    rows = kernel.compare_limits([1e7, 1e9], BLOBS, said.append).rows["rows"]
     assert len(said) == 2
     assert [row.training for row in rows] == ["limit 10 MB", "limit 1000 MB"]
     assert rows[1].ratio == 1.0
     assert rows[0].dual == pytest.approx(rows[1].dual, rel=1e-3)
     assert all(0 <= row.relative_gap <= 1e-3 and row.peak >= 0 for row in rows)
-    assert "| blobs | limit 10 MB | 1 |" in tables.of_rows("", rows, memory.COLUMNS).as_markdown()
+    assert "| blobs | limit 10 MB | 1 |" in tables.of_rows("", rows, kernel.MEMORY_COLUMNS).as_markdown()
     assert "| blobs | limit 10 MB |" in tables.of_breakdowns("", rows, "training").as_markdown()
 
 
 @pytest.mark.usefixtures("only_blobs")
 def test_a_limit_that_is_too_small_is_named():
-    found = memory.compare([1.0], replace(BLOBS, repeats=2), lambda line: None)
+    found = kernel.compare_limits([1.0], replace(BLOBS, repeats=2), lambda line: None)
     assert found.rows["rows"] == []
     (line,) = found.to_lines()
     assert line.startswith("blobs: limit 1e-06 MB: ")
@@ -291,7 +291,7 @@ def test_a_limit_that_is_too_small_is_named():
 
 @pytest.mark.usefixtures("only_blobs")
 def test_a_path_ends_where_a_fit_at_its_largest_cost_does():
-    found = path.compare((3, 0.1, 10.0), BLOBS, lambda line: None)
+    found = search.compare_path((3, 0.1, 10.0), BLOBS, lambda line: None)
     assert found.to_lines() == []
     assert [step.C for step in found.rows["steps"]] == pytest.approx([1.0, 10.0, 100.0])
     whole, *fits = found.rows["rows"]
@@ -365,9 +365,9 @@ def test_binary_solvers_take_turns_and_slow_ones_run_once(runs):
 def test_the_memory_limit_has_room_for_patterns_and_blocks_beside_the_cache():
     # A thousand patterns of a hundred floats with their scalars; two blocks of 256 rows with them and with each other.
     kept, blocks = 1000 * (1.2 * 400 + 128), 2 * 256 * (1000 + 512) * 4
-    assert cache.limit_for(1e9, 1000, 100) == pytest.approx(1e9 + kept + blocks)
+    assert binary.limit_for(1e9, 1000, 100) == pytest.approx(1e9 + kept + blocks)
     # Provider take a quarter at most.
-    assert cache.limit_for(1e6, 1000, 100) == pytest.approx((1e6 + kept) * 4 / 3)
+    assert binary.limit_for(1e6, 1000, 100) == pytest.approx((1e6 + kept) * 4 / 3)
 
 
 @pytest.mark.usefixtures("only_blobs")
@@ -380,17 +380,17 @@ def test_caches_are_compared_with_and_without_finishing(monkeypatch):
         train = (4.0 if settings["memory_limit"] < 1e8 else 2.0) + 10.0 * settings["finish"]
         return run_of(train, extra={"kernel_values": 10**6, "most_patterns": 10, "breakdown": {"product": 1.0}})
 
-    monkeypatch.setattr(cache, "measure_fit", measure_fit)
-    found = cache.compare([8e6, 1e9], BLOBS, lambda line: None)
+    monkeypatch.setattr(binary, "measure_fit", measure_fit)
+    found = binary.compare_caches([8e6, 1e9], BLOBS, lambda line: None)
     rows = found.rows["rows"]
-    small, large = (cache.limit_for(size, 10, 4) for size in (8e6, 1e9))
+    small, large = (binary.limit_for(size, 10, 4) for size in (8e6, 1e9))
     assert found.to_lines() == []
-    assert limits == [cache.AMPLE, small, large, small, large]
+    assert limits == [binary.AMPLE, small, large, small, large]
     assert [(row.train, row.ratio) for row in rows] == [(4.0, 2.0), (2.0, 1.0), (14.0, 14 / 12), (12.0, 1.0)]
-    assert [str(claim) for claim in cache.judged(rows)] == [
+    assert [str(claim) for claim in binary.judged_caches(rows)] == [
         "blobs: epoch, cache of 8 MB, takes 2.00 times as long as with the largest; bar 2.5, met"
     ]
-    shown = tables.of_rows("", rows, cache.COLUMNS).as_markdown()
+    shown = tables.of_rows("", rows, binary.CACHE_COLUMNS).as_markdown()
     assert "| blobs | epoch, cache of 8 MB | 9 | 1 | 4.000 | 2.00 |" in shown
 
 

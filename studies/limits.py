@@ -40,15 +40,8 @@ GAMMAS: Mapping[str, float] = {"mnist": 0.02, "covtype": 1.0, "letter": 10.0}
 ESTIMATORS = ("LaRankClassifier", "LaSVMClassifier", "MulticlassSVC")
 ALL_ESTIMATORS = (
     *ESTIMATORS,
-    "HullerClassifier",
-    "TrackingSVC",
-    "KernelPerceptron",
-    "KernelPassiveAggressive",
-    "AmbiguousClassifier",
-    "PrimalMulticlassSVC",
-    "PivotedCholeskyMap",
-    "KernelPCAMap",
-    "SGDQNClassifier",
+    *("HullerClassifier", "TrackingSVC", "KernelPerceptron", "KernelPassiveAggressive", "AmbiguousClassifier"),
+    *("PrimalMulticlassSVC", "PivotedCholeskyMap", "KernelPCAMap", "SGDQNClassifier"),
 )
 # Of what they have; without these, maps have a feature for every example.
 SETTINGS: Mapping[str, Any] = {
@@ -74,7 +67,6 @@ class MemoryRow:
 
     @derived("holds", yes)
     def holds(self) -> bool:
-        """Whether the peak is allowed."""
         return self.peak <= self.limit + max(ALLOWED, ALLOWED_SHARE * self.limit)
 
     cpu: float = column("CPU s", ".1f")
@@ -131,7 +123,6 @@ def _memory_rows(
 
 
 def run_memory(scope: Scope, say: Say) -> Findings:
-    """All data sets, estimators and limits."""
     chosen, rows = scope.options, list[MemoryRow]()
     estimators = chosen.estimators or (ESTIMATORS if scope.quick else ALL_ESTIMATORS)
     limits = chosen.limits or (QUICK_MEMORY if scope.quick else MEMORY)

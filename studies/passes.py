@@ -107,7 +107,6 @@ def _epochs_row(name: str, algorithm: str, data: Dataset, is_quick: bool) -> Epo
 
 
 def run_epochs(scope: Scope, say: Say) -> Findings:
-    """All data sets with both algorithms."""
     rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the optimum may be far off where costs are high
@@ -165,7 +164,6 @@ class Row:
 
     @derived("points below", "+.2f")
     def below(self) -> float:
-        """The optimum."""
         return self.optimum - self.quality
 
 
@@ -289,7 +287,6 @@ def _rows(name: str, scope: Scope) -> Iterator[Row]:
 
 
 def run(scope: Scope, say: Say) -> Findings:
-    """One set after the other."""
     rows: list[Row] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the optimum may be far off where costs are high

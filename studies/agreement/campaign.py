@@ -25,21 +25,11 @@ LIMIT, QUICK_LIMIT = 3.0, 0.5
 _EVERY = 50  # problems, progress is told
 
 
-# ---- One run ----
-
-
 def run_problem(problem: Problem, limit: float | None) -> Run:
     """Fit, find the optimum by other means, and compare."""
-    about: dict[str, Any] = {
-        "number": problem.number,
-        "estimator": problem.estimator,
-        "kernel": problem.kernel,
-        "formulation": problem.formulation,
-        "C": float(problem.parameters.get("C", math.nan)),
-        "tol": problem.tol,
-        "constructor": problem.constructor,
-        "drawn": problem.drawn,
-    }
+    names = "number", "estimator", "kernel", "formulation", "tol", "constructor", "drawn"
+    about: dict[str, Any] = {name: getattr(problem, name) for name in names}
+    about["C"] = float(problem.parameters.get("C", math.nan))
     began = time.perf_counter()
     try:
         with warnings.catch_warnings():
@@ -74,9 +64,6 @@ def run_problem(problem: Problem, limit: float | None) -> Run:
         witnesses={name: abs(value - interval.optimum) / scale for name, (value, _) in interval.witnesses.items()},
         failures=(unsound if problem.is_extreme else broken)(solution, result, machine, interval),
     )
-
-
-# ---- The study ----
 
 
 def run(scope: Scope, say: Say) -> Campaign:

@@ -81,7 +81,6 @@ def _first(universes: Any, size: int | None) -> Any:
 
 
 def _error(labeler: Any, triples: Any) -> float:
-    """Sentences with a wrong label, in percent."""
     return 100 * (1 - float(labeler.score(triples.words, triples.concepts, triples.universes)))
 
 
@@ -105,7 +104,6 @@ class TokenRows:
         self._window, self._relations = window, tuple(relations)
 
     def of(self, triples: Any) -> Rows:
-        """The rows of sentences with their universes."""
         lengths = np.array([len(sentence) for sentence in triples.words], dtype=np.int64)
         features, width = self._words(triples.words, lengths)
         is_there = np.ones(features.shape, dtype=bool)
@@ -200,8 +198,9 @@ def _simulation(trials: Sequence[Trial]) -> list[shown.Cell]:
     symbols = {name for names in train.concepts for name in names}
     kinds = Counter(CONCEPTS[name] for name in symbols if name in CONCEPTS)
     plain = {word for part in make_ambiguous_house(random_state=FIRST_SEED) for one in part for word in one.words}
-    meanings = _meanings(train)
-    words = [word for sentence in train.words for word in sentence]
+    words, meanings = [word for sentence in train.words for word in sentence], defaultdict[str, set[str]](set)
+    for word, concept in zip(words, (name for names in train.concepts for name in names), strict=True):
+        meanings[word].add(concept)
     several = {word for word, found in meanings.items() if len(found) > 1}
     counts = {
         "concepts": ("58", sum(kinds.values())),
@@ -219,15 +218,6 @@ def _simulation(trials: Sequence[Trial]) -> list[shown.Cell]:
         "test triples": ("20000", len(test.words)),
     }
     return [shown.Cell(what, *both, ".1f" if "%" in what else "d") for what, both in counts.items()]
-
-
-def _meanings(triples: Any) -> dict[str, set[str]]:
-    """By word, the concepts it stands for."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for words, concepts in zip(triples.words, triples.concepts, strict=True):
-        for word, concept in zip(words, concepts, strict=True):
-            found[word].add(concept)
-    return found
 
 
 # ---- Table C.3 ----
@@ -348,9 +338,6 @@ def _timed_parts(labeler: Any, triples: Any) -> dict[str, float]:
     labelled = time.perf_counter()
     parts = {"encoding, Python": encoded - began, "labelling, core": labelled - encoded}
     return {**parts, "checks and names, Python": max(0.0, whole - sum(parts.values()))}
-
-
-# ---- The whole ----
 
 
 def _run(scope: Scope, say: Say) -> shown.ConceptFigures:

@@ -54,7 +54,6 @@ NOTE = (
 
 
 def measure_active(folder: Path, entrant: Entrant, form: str, labels: int, limit: float | None) -> ActiveRun:
-    """Let a learner ask for so many labels."""
     asked = {"kind": "active", "solver": entrant.solver, "form": form, "python": entrant.python, "labels": labels}
     return ActiveRun(**ask(TASKS, "learn", folder, THREADS, limit, **asked))
 
@@ -81,7 +80,6 @@ def _told(run: ActiveRun) -> str:
 
 
 def judged(rows: Sequence[Row]) -> list[Claim]:
-    """Return what larank is held to, if the rival was run."""
     return [
         Claim(f"{row.problem}: {IN_FIT} takes {row.ratio:.4f} of the time of {RETRAINED}", row.ratio, most=BAR)
         for row in rows

@@ -52,7 +52,6 @@ WHAT_IS_COMPARED = (
 
 
 def compare(scope: Scope, say: Say) -> Findings:
-    """Run all solvers, problem by problem."""
     found = Findings()
     for problem, folder in kernels.problems("binary", scope):
         runs = kernels.all_runs(found, "binary", problem, folder, scope, say)

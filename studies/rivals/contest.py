@@ -97,7 +97,6 @@ def runs_in_turns(
 
 
 def fastest(runs: Sequence[Run]) -> Run:
-    """The run with the shortest training."""
     return min(runs, key=lambda run: run.wall)
 
 
@@ -117,8 +116,6 @@ def chosen(kind: type, *headings: str) -> Columns:
     known = columns_of(kind)
     return {heading: known[heading] for heading in headings}
 
-
-# ---- Bars ----
 
 Bars = Mapping[tuple[str, str], float]
 """What training may take at most, as a share of a rival's time in the same run; by problem and rival."""
@@ -154,7 +151,6 @@ class Before:
 
     @property
     def claim(self) -> Claim:
-        """That this version is not slower."""
         said = f"{self.problem}: {self.solver} takes {self.wall:.3f} of the time before, {self.cpu:.3f} in CPU seconds"
         return Claim(said, self.wall, most=AS_FAST_AS_BEFORE, also=self.cpu)
 

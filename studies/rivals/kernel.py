@@ -15,17 +15,7 @@ from studies.datasets import KERNEL
 from studies.measure import take_turns
 from studies.rivals import kernels, libraries
 from studies.rivals.contest import ONCE_ABOVE, Bars, Entrant, Unfinished, chosen, fastest, judge, least, megabytes
-from studies.rivals.kernels import (
-    THREADS,
-    Certificate,
-    KernelRun,
-    Row,
-    Way,
-    WayRow,
-    measure_certificate,
-    measure_fit,
-    rows_of,
-)
+from studies.rivals.kernels import THREADS, Certificate, KernelRun, Row, WayRow, measure_certificate
 from studies.rivals.libraries.larank import EXACT, ONLINE
 from studies.rivals.libraries.solver import DENSE
 from studies.study import Claim, Findings, Say, Scope, Study
@@ -93,14 +83,13 @@ WHAT_BOUNDS_THE_TIME = (
 
 
 def compare(scope: Scope, say: Say) -> Findings:
-    """Run all solvers, problem by problem."""
     found = Findings()
     for problem, folder in kernels.problems("kernel", scope):
         runs = kernels.all_runs(found, "kernel", problem, folder, scope, say, products=True)
         ours = [entrant for entrant in runs if libraries.KERNEL[entrant.solver].is_ours]
         certificates = _certificates(found, problem.name, folder, runs, scope, say)
         found.add(
-            rows=rows_of("kernel", problem.name, runs, RIVALS, certificates),
+            rows=kernels.rows_of("kernel", problem.name, runs, RIVALS, certificates),
             work=[_work(problem.name, entrant, runs[entrant], certificates) for entrant in ours],
         )
     return found
@@ -139,7 +128,6 @@ def _work(
 
 
 def judged(rows: Sequence[Row]) -> list[Claim]:
-    """Return what the training times of larank are held to."""
     return [
         claim
         for solver, bars in BARS.items()
@@ -182,9 +170,9 @@ def compare_limits(limits: Sequence[float], scope: Scope, say: Say) -> Findings:
     """A row for each of the limits, in bytes, on every problem; their ratios are to the largest."""
     found = Findings()
     for problem, folder in kernels.problems("kernel", scope):
-        exact = partial(measure_fit, folder, "kernel", Entrant(EXACT.name, DENSE), scope.limit)
+        exact = partial(kernels.measure_fit, folder, "kernel", Entrant(EXACT.name, DENSE), scope.limit)
         ways = [
-            Way(_words(limit), limit, _words(max(limits)), partial(exact, settings={"memory_limit": limit}))
+            kernels.Way(_words(limit), limit, _words(max(limits)), partial(exact, settings={"memory_limit": limit}))
             for limit in limits
         ]
         kernels.compare_ways(found, problem.name, ways, scope, say)

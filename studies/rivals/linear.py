@@ -124,7 +124,6 @@ class Contestant:
     say: Say
 
     def run(self, tolerance: float, limit: float | None = None) -> LinearRun:
-        """Train once."""
         return measure_fit(self.folder, self.entrant, tolerance, limit)
 
     def attempt(self, tolerance: float) -> Attempt | None:
@@ -242,7 +241,6 @@ def _row(contestant: Contestant, attempt: Attempt, ours: Mapping[str, float]) ->
 
 
 def optima_lines(optima: Optima) -> list[str]:
-    """How each optimum is known."""
     return [
         f"{problem}, {formulation}: optimum in [{known.lower:.4f}, {known.upper:.4f}], LIBLINEAR, tight: "
         + ("over the time limit" if known.confirmed is None else f"{known.confirmed:.4f}")
@@ -252,7 +250,6 @@ def optima_lines(optima: Optima) -> list[str]:
 
 
 def judged(rows: Sequence[Row], epochs: Sequence[Epoch]) -> list[Claim]:
-    """Return what times and epochs of larank are held to."""
     claims = []
     for dtype in PRECISIONS:
         shares: dict[str, dict[str, float]] = {}

@@ -71,13 +71,11 @@ def load(name: str, quick: bool) -> Problem:
 
 
 def stored(problem: Problem) -> AbstractContextManager[Path]:
-    """The training part, for the children."""
     arrays = {f"X_train_{problem.form}": problem.X, "y_train": problem.y}
     return storage.stored(problem.name, arrays, {"C": problem.C, "gamma": 1.0, "dtype": "float32"})
 
 
 def measure_fit(folder: Path, form: str, tried: Try, limit: float | None) -> LinearRun:
-    """Train once, in a process of its own."""
     asked = {"form": form, "tolerance": tried.tolerance}
     return linearruns.measure("fit_linear", "logistic", folder, tried.entrant, THREADS, limit, **asked)
 

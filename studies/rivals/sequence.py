@@ -107,7 +107,6 @@ WHAT_BOUNDS_THE_TIME = (
 
 
 def _ask(folder: Path, entrant: Entrant, limit: float | None, **details: Any) -> dict[str, Any]:
-    """Have a tagger trained in a process of its own."""
     asked = {"kind": "sequence", "solver": entrant.solver, "python": entrant.python, **details}
     return ask("studies.rivals.tasks", "fit_tagger", folder, libraries.TAGGERS[entrant.solver].threads, limit, **asked)
 
@@ -129,7 +128,6 @@ def measure_peak(
 
 
 def compare(scope: Scope, say: Say) -> Findings:
-    """Run all taggers, problem by problem."""
     found = Findings()
     for name in scope.present(PROBLEMS, PROBLEMS, say):
         takers = entrants(scope, libraries.TAGGERS, say)

@@ -55,7 +55,6 @@ class GradientProblem:
 
 
 def source(name: str) -> str:
-    """The folder of its data."""
     return (GRADIENT if name in GRADIENT else LINEAR)[name].source
 
 
@@ -203,7 +202,6 @@ def _pass(problem: str, taker: Entrant, runs: Mapping[Entrant, Sequence[LinearRu
 
 
 def judged_passes(rows: Iterable[Pass]) -> list[Claim]:
-    """Return what each pass of ours is held to."""
     return [
         Claim(
             f"{row.problem}: a pass of {row.solver}, {row.formulation}, takes {row.ratio:.3f} of {row.rival}'s "
@@ -327,17 +325,12 @@ def judged_arrivals(rows: Sequence[Arrival]) -> list[Claim]:
     return claims
 
 
-# ---- All parts ----
-
 Streamed = Callable[[Scope, Say], tuple[Sequence[Any], list[Claim]]]
+_IN_BATCHES = "Predict, then learn: seven cover types in batches of 1000, one thread"
 STREAMS: dict[str, tuple[str, Streamed, str]] = {
     "file": ("file", streams.file_passes, "One pass over an svmlight file"),
     "noise": ("noise", streams.noise, "Test accuracy after one pass over a noisy stream"),
-    "prequential": (
-        "prequential",
-        streams.prequential,
-        "Predict, then learn: seven cover types in batches of 1000, one thread",
-    ),
+    "prequential": ("prequential", streams.prequential, _IN_BATCHES),
     "memory": ("lengths", streams.lengths, "A stream of ten features, drawn on the fly"),
 }
 PARTS = ("passes", "target", *STREAMS)

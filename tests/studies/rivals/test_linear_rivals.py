@@ -25,17 +25,10 @@ W = np.array([[0.5, 0.0], [0.0, 0.25], [0.0, 1.0]])
 # ---- Objectives ----
 
 
-def test_crammer_singer_objective_by_hand():
-    # Scores (0.5, 0, 0) and (0, 0.5, 2): losses 0.5 and 0.
+def test_linear_objectives_and_errors_by_hand():
+    # Scores (0.5, 0, 0) and (0, 0.5, 2): losses 0.5 and 0; hinge losses 0.5 + 1 + 1 and 1 + 1.5 + 0.
     assert objectives.primal("crammer-singer", W, X, y, 3.0) == pytest.approx(0.5 * 1.3125 + 3.0 * 0.5)
-
-
-def test_one_vs_rest_objective_by_hand():
-    # Hinge losses 0.5 + 1 + 1 and 1 + 1.5 + 0.
     assert objectives.primal("one-vs-rest", W, X, y, 2.0) == pytest.approx(0.5 * 1.3125 + 2.0 * 5.0)
-
-
-def test_error_counts_wrong_best_scores():
     assert objectives.error(W, X, np.array([0, 1])) == 0.5
 
 
@@ -88,18 +81,12 @@ def swept(target, limit):
 def test_sweep_finds_the_loosest_tolerance_that_meets_the_target(target):
     ended, _ = swept(target, 0.0)
     assert ended.reached
-    assert ended.tolerance == pytest.approx(target, abs=0.051)
-    assert ended.tolerance <= target
+    assert target - 0.051 <= ended.tolerance <= target
 
 
-def test_sweep_ends_at_the_tightest_run_within_the_time_limit():
+def test_sweep_ends_at_the_tightest_run_within_the_time_limit_or_with_nothing():
     ended, tried = swept(0.1, 0.75)
-    assert not ended.reached
-    assert ended.tolerance == 0.8
-    assert tried == [0.9, 0.6, 0.8, 0.7]
-
-
-def test_sweep_whose_first_run_takes_too_long_ends_with_nothing():
+    assert (ended.reached, ended.tolerance, tried) == (False, 0.8, [0.9, 0.6, 0.8, 0.7])
     assert swept(0.1, 1.0)[0] is None
 
 

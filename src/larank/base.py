@@ -444,8 +444,6 @@ def example_costs(
     factors = np.ones(len(classes))
     if class_weight is not None:
         factors = compute_class_weight(class_weight, classes=classes, y=y)
-    if (factors < 0).any() or not np.isfinite(factors).all():
-        raise ValueError(f"class_weight must not be negative or infinite, got {class_weight!r}")
     return _costs(C, weight, factors[np.searchsorted(classes, y)])
 
 
@@ -460,8 +458,6 @@ def class_factors(
         factors: NDArray[np.float64] = counts.sum() / (len(classes) * counts)
     else:
         factors = compute_class_weight(class_weight, classes=classes, y=classes)
-    if (factors < 0).any() or not np.isfinite(factors).all():
-        raise ValueError(f"class_weight must not be negative or infinite, got {class_weight!r}")
     if np.count_nonzero(weights * factors) < 2:
         raise ValueError("sample_weight and class_weight must leave at least two classes with a weight above zero")
     return factors

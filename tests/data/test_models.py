@@ -1,7 +1,9 @@
 import json
 import tracemalloc
+from functools import cache
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -11,11 +13,12 @@ from safetensors.numpy import save as to_bytes
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import larank
 from forging import joined, sealed, split
+from larank.ambiguous.meanings import ParseExample, parse_meaning
 from larank.data import models
 from larank.data.models import ArrayInfo, ModelFileError, describe, load, persistable, save
 from larank.data.schema import RESULT, anything, optional
@@ -673,3 +676,147 @@ def test_strings_that_take_much_more_room_than_text_are_not_saved(file):
     model.classes_ = np.array(["a"] * 1000 + ["b" * 10_000])
     with pytest.raises(ValueError, match="an array of objects would do"):
         save(model, file)
+
+
+# what the schemas of all classes refuse
+
+
+def estimator(kind, parameters, attributes):
+    return {"$estimator": {"class": kind, "parameters": parameters, "attributes": attributes}}
+
+
+def value(kind, **settings):
+    """How a column of a table is written."""
+    return {"$value": kind, "settings": {"$dict": [[name, setting] for name, setting in settings.items()]}}
+
+
+def state(name, change):
+    """Change an entry of the state in a file."""
+
+    def changes(description, arrays):
+        pairs = description["attributes"]["_state"]["$dict"]
+        pairs[:] = [[key, change(entry) if key == name else entry] for key, entry in pairs]
+
+    return changes
+
+
+def entry(name, change):
+    """Change an entry of a dict as it is written."""
+    return lambda coded: {"$dict": [[key, change(held) if key == name else held] for key, held in coded["$dict"]]}
+
+
+def numbered(**arrays):
+    """Replace attributes by arrays of numbers."""
+
+    def change(description, held):
+        description["attributes"].update({name: {"$array": name} for name in arrays})
+        held.update({name: np.array(array) for name, array in arrays.items()})
+
+    return change
+
+
+def mixed(*labels):
+    return said(classes_={"$objects": labels, "dtype": "|O", "shape": [3]})
+
+
+def step(name, kind="KernelPCAMap"):
+    return {"$tuple": [name, estimator(kind, {}, {})]}
+
+
+X3 = np.random.RandomState(0).randn(20, 4)
+Y3 = np.arange(20) % 3
+WORDS = [["the", "dog"]] * 3, [["D", "N"]] * 3
+NAMES = pandas.DataFrame({"a": [1.0, 2.0, 4.0], "b": ["x", "y", "x"]})
+MAKERS = {
+    "stream": stream,
+    "encoder": lambda: larank.TableEncoder().fit(NAMES),
+    "map": lambda: larank.PivotedCholeskyMap(n_components=3, random_state=0).fit(X3),
+    "perceptron": lambda: larank.KernelPerceptron(random_state=0).fit(X3, Y3),
+    "huller": lambda: larank.HullerClassifier(random_state=0).partial_fit(X3, Y3),
+    "structured": lambda: larank.StructuredSVC(larank.MulticlassModel(3), random_state=0).fit(X3, Y3),
+    "pipeline": lambda: make_pipeline(larank.KernelPCAMap(), larank.LinearMulticlassSVC(random_state=0)).fit(X3, Y3),
+    "tagger": lambda: larank.SequenceTagger(random_state=0).fit(*WORDS),
+    "concepts": lambda: larank.ConceptLabeler(random_state=0).fit([["a", "b"], ["b"]], [["A", "B"], ["B"]]),
+    "parser": lambda: larank.SemanticParser(random_state=0).fit([ParseExample(("a", "b"), parse_meaning("b(a)"))]),
+}
+COLUMN = {"name": "a", "reason": ""}
+# The model, the change of its file, words of the error.
+DAMAGED = [
+    ("stream", said(n_iter_={"$float": "much"}), r"\$float must be inf, -inf or nan, got 'much'"),
+    ("stream", said(_state={"$tuple": 3}), "there must be a list, got a int"),
+    ("stream", said(_state={"$dict": [[1]]}), "a dict must be a list of pairs"),
+    ("stream", said(_state={"$estimator": 3}), "an estimator has a class, parameters and attributes"),
+    ("stream", said(_state=estimator("Toy", [], {})), "parameters must be a dict, got a list"),
+    ("stream", said(_state={"$value": 3}), "the name of a class must be text, got 3"),
+    ("stream", said(_state={"$value": "Unheard"}), "there is no 'Unheard'"),
+    ("stream", lambda d, arrays: d["attributes"]["dual_coef_"].update({"$sparse": "coo"}), "no sparse matrix 'coo'"),
+    ("stream", said(classes_={"$objects": [1], "dtype": "<U1", "shape": [1]}), "an array of <U1 must hold text"),
+    ("stream", said(result_={"$result": 3}), "a Result must be a dict of its fields"),
+    ("stream", said(result_={"$result": {"$dict": [["history", 3]]}}), "history of a Result must be a dict of lists"),
+    ("stream", said(result_={"$result": {"$dict": [["history", {"$dict": [["dual", [0] * 200_001]]}]]}}), "at most"),
+    ("stream", said(result_={"$result": {"$dict": [["history", {"$dict": []}]]}}), "Result.solver is missing"),
+    ("stream", said(_state=[1]), "_state must be a list of 5 entries"),
+    ("stream", said(_state=[0, 0, 0, 3, 1]), r"_state\[3\] must be a list, got 3"),
+    ("stream", said(_state=[0, 0, 0, [1], 1]), r"_state\[3\] must have 3 entries, got 1"),
+    ("stream", said(_arrived=labels("a", "a", "b")), "_arrived must hold every label once"),
+    ("stream", numbered(_arrived=[0, 1, 2]), "_arrived must be labels of the type of those in classes_"),
+    ("stream", mixed("a", "b", None), "classes_ must be labels, which are text, numbers or tuples of these, got None"),
+    ("stream", mixed("a", 1, {"$tuple": ["a", 1]}), "classes_ must hold labels in ascending order"),
+    ("stream", numbered(classes_=[0.0, 1.0, np.nan]), "classes_ must be labels, which are text, .* got .*nan"),
+    ("stream", attribute("dual_coef_/indices", np.zeros_like), "dual_coef_ must hold every entry once"),
+    ("stream", attribute("dual_coef_/indptr", lambda at: np.r_[0, 0, at[2:]]), "dual_coef_ must have an entry in ever"),
+    ("huller", said(_state=[9, 1, [], []]), r"_state\[0\] must be 3 as other attributes say, got 9"),
+    ("perceptron", lambda d, arrays: d["attributes"]["_beta"]["shape"].__setitem__(1, 9), "at most 3 columns, got 9"),
+    ("map", attribute("cholesky_", lambda L: L * (1 - np.eye(3))), "cholesky_ must have a diagonal without zeros"),
+    ("map", said(_widths=[2]), "_widths must sum to 3 components, got 2"),
+    ("encoder", said(columns_=[value("DroppedColumn", **COLUMN)] * 2), "a name of its own for each column"),
+    ("encoder", said(columns_=[value("DroppedColumn", **{**COLUMN, "name": n}) for n in "ac"]), "names of feature_na"),
+    ("encoder", said(columns_=[value("DroppedColumn", **{**COLUMN, "name": n}) for n in "ab"]), "a column with featu"),
+    ("encoder", said(columns_=[value("DroppedColumn", **COLUMN, more=1)]), r"DroppedColumn has no \['more'\]"),
+    ("encoder", said(columns_=[value("DroppedColumn", name=1, reason="")]), "DroppedColumn.name must be of type str"),
+    ("encoder", said(columns_=[value("DroppedColumn", name="a")]), "DroppedColumn.reason is missing"),
+    ("encoder", said(columns_=[{"$value": "DroppedColumn", "settings": 3}]), "DroppedColumn must be a dict of its fi"),
+    ("encoder", said(columns_=[value("HashColumn", **COLUMN)]), "there is no 'HashColumn'"),
+    ("structured", parameter(model=value("MulticlassModel", n_classes=5)), "as many weights for each of 5 classes"),
+    ("structured", attribute("_inputs/0", lambda x: x * np.nan), "inputs must be vectors of 4 finite numbers"),
+    ("pipeline", parameter(steps=[3]), "steps must be a list of pairs"),
+    ("pipeline", parameter(steps=[step("a"), step("a")]), "steps must have a name of its own for each step"),
+    ("pipeline", parameter(steps=[step("a", "LinearMulticlassSVC"), step("b")]), "before the last one transformers"),
+    ("pipeline", parameter(memory="/tmp"), "memory must be None in a file, got '/tmp'"),
+    ("tagger", state("labels", lambda names: ["D", "X"]), "must be those in classes_"),
+    ("tagger", state("labels", lambda names: 3), r"_state\['labels'\] must be a list"),
+    ("tagger", state("session", entry("patterns", lambda coded: 3)), "must be a list of 13 entries"),
+    ("tagger", said(_state=3), "_state must be a dict of encoder, "),
+    ("concepts", state("symbols", lambda names: ["", *names[1:]]), "must be different, with all concepts among them"),
+    ("concepts", state("symbols", lambda names: names[:1] * len(names)), "must hold every entry once"),
+    ("concepts", state("words", lambda words: words[::-1]), "the concepts in concepts_ and the words in words_"),
+    ("concepts", state("words", lambda words: [3] * len(words)), "must be text, got 3"),
+    ("concepts", attribute("_state/8", lambda senses: senses + 1000), r"\['senses'\] must be of 3 words"),
+    ("parser", state("settings", lambda coded: [0.1, 2, "order-free", "margin"]), "must have an odd window"),
+    ("parser", state("symbols", entry("labels", lambda names: names[::-1])), r"\['labels'\] must begin with '-'"),
+    ("parser", state("roles", entry("labels", lambda names: ["A7"])), "must be '-', 'A0', 'A1'"),
+    ("parser", state("grammar", entry("b", lambda counts: [])), "must have numbers of arguments for each symbol"),
+    ("parser", state("grammar", lambda counts: 3), r"_state\['grammar'\] must be a dict"),
+]
+
+
+@pytest.fixture(scope="module")
+def content_of(tmp_path_factory):
+    """Return a function that trains a model once and returns the bytes of its file."""
+    path = tmp_path_factory.mktemp("models") / "model.larank"
+
+    @cache
+    def content(name):
+        save(MAKERS[name](), path)
+        return path.read_bytes()
+
+    return content
+
+
+@pytest.mark.parametrize(("name", "change", "why"), DAMAGED)
+def test_what_no_model_of_a_class_can_hold_is_refused(file, content_of, name, change, why):
+    _, description, arrays = split(content_of(name))
+    change(description, arrays)
+    file.write_bytes(joined(description, arrays))
+    with pytest.raises(ModelFileError, match=rf"model\.larank is damaged: .*{why}"):
+        load(file)

@@ -3,6 +3,7 @@
 import datetime as dt
 import pickle
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -77,6 +78,11 @@ def kind(column, **parameters):
         (["NA"] * 5, "drop"),
         (["x", None, "x", None], "category"),
         ([[1], [2], [3]], "drop"),
+        ([True] * 5, "drop"),
+        ([dt.date(2020, 1, 1)] * 5, "drop"),
+        ([dt.timedelta(1), dt.timedelta(2)], "number"),
+        ([dt.time(1), dt.time(2)], "number"),
+        ([dt.datetime(2020, 1, day, tzinfo=dt.UTC) for day in (1, 2)], "date"),
     ],
 )
 def test_a_column_is_recognised(column, expected):
@@ -95,6 +101,18 @@ def test_kinds_that_are_asked_for_are_taken():
     assert [column.kind for column in encoder.columns_] == ["category", "number", "drop"]
     assert encoder.columns_[0].categories == ("00501", "10001", "94016")
     assert encoder.transform(frame).shape == (36, 4)
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted"),
+    [
+        (list("abcd"), "category"),
+        (["a b", "c d"], "text"),
+        *((["NA", "?"], wanted) for wanted in ("number", "boolean", "date")),
+    ],
+)
+def test_a_column_that_tells_nothing_is_left_out_whatever_was_asked_for(column, wanted):
+    assert kind(polars.Series("c", column), kinds={"c": wanted}).kind == "drop"
 
 
 @pytest.mark.parametrize(
@@ -177,6 +195,9 @@ def test_text_is_tf_idf_or_hashed_as_in_scikit_learn():
     assert encoder.get_feature_names_out()[0] == f"c: {reference.get_feature_names_out()[0]}"
     hashed = HashingVectorizer(n_features=32).transform(TEXT).toarray()
     np.testing.assert_allclose(encoded(TEXT, text="hash", text_features=32)[0], hashed)
+    found, _ = encoded([*TEXT, None])
+    np.testing.assert_allclose(found[:-1, :-1], TfidfVectorizer(min_df=2).fit([*TEXT, ""]).transform(TEXT).toarray())
+    assert found[:, -1].tolist() == [0] * N + [1]
 
 
 def test_dates_are_a_time_and_places_in_cycles():
@@ -201,7 +222,8 @@ def test_wide_features_are_sparse_and_few_are_not(random):
 def test_numbers_beyond_all_measure_stay_finite():
     found, encoder = encoded([1e308, -1e308, 5e-324, 1e200])
     assert np.isfinite(found).all()
-    assert np.isfinite(encoder.transform(polars.DataFrame({"c": [1.7e308, -1.7e308]}))).all()
+    for one in (encoder, encoded([1.0, 1.0 + 1e-9])[1]):
+        assert np.isfinite(one.transform(polars.DataFrame({"c": [1.7e308, -1.7e308]}))).all()
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, "inf"])
@@ -253,8 +275,9 @@ def test_a_column_of_another_kind_is_named():
     encoder = TableEncoder(label="label").fit(FRAME)
     with pytest.raises(CellError, match="row 2, column 'size': 'big' is not a number"):
         encoder.transform(FRAME.with_columns(size=polars.Series(["1", "2", "big", *"0" * 27])))
-    with pytest.raises(ValueError, match="column 'size' must hold numbers; got values of type Date"):
-        encoder.transform(FRAME.with_columns(size=polars.col("made")))
+    for name, held, other in (("size", "numbers", "made"), ("new", "true and false", "made"), ("made", "dates", "new")):
+        with pytest.raises(ValueError, match=f"column '{name}' must hold {held}; got values of type"):
+            encoder.transform(FRAME.with_columns(**{name: polars.col(other)}))
     with pytest.raises(CellError, match="column 'new': 'maybe' is neither true nor false"):
         encoder.transform(FRAME.with_columns(new=polars.lit("maybe")))
     with pytest.raises(CellError, match="column 'made': 'soon' is not a date"):
@@ -275,6 +298,23 @@ def test_tables_of_any_library_are_the_same_table():
     np.testing.assert_array_equal(encoder.transform(np.array(rows, dtype=object)), expected)
     text = polars.DataFrame({name: FRAME[name].cast(polars.String) for name in FRAME.columns})
     np.testing.assert_array_equal(encoder.transform(text), expected)
+
+
+def test_numbers_may_be_names_of_columns_and_names_are_those_of_the_last_fit():
+    encoder, rows = TableEncoder().fit(pd.DataFrame({"a": [1.0, 2.0]})), np.array([[1.0, 4.0], [2.0, 3.0]])
+    assert encoder.get_feature_names_out(["a"]).tolist() == ["a"]
+    for names, said in ((["b"], "not equal to feature_names_in_"), (["a", "b"], "length equal to number of features")):
+        with pytest.raises(ValueError, match=said):
+            encoder.get_feature_names_out(names)
+    expected = encoder.fit(rows).transform(rows)
+    np.testing.assert_array_equal(encoder.transform(pd.DataFrame(rows)), expected)
+    np.testing.assert_array_equal(TableEncoder().fit_transform(pd.DataFrame(rows)), expected)
+
+
+def test_objects_are_numbers_or_words():
+    cells = [[Decimal("1e80"), np.datetime64("2020-01")], [Decimal("0.5"), np.datetime64("2021-02")]] * 2
+    encoder = TableEncoder().fit(pd.DataFrame(cells, columns=["price", "month"], dtype=object))
+    assert [column.kind for column in encoder.columns_] == ["number", "category"]
 
 
 def test_categories_of_pandas_and_polars_are_words():
@@ -300,6 +340,7 @@ def test_whole_numbers_are_the_same_words_whether_or_not_some_are_missing():
         (np.ones((0, 2)), "must have rows and columns"),
         ([[1j, 2]], "Complex data not supported"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "unique column names"),
+        (pd.DataFrame([[1, 2]], columns=["1", 1]), "columns of different names, got '1' twice"),
         ([[[1], 2], [[3], 4]], "must hold single values|2D"),
         (np.ones((5, 2)), "there must be a column that tells rows apart"),
     ],

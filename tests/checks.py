@@ -702,6 +702,10 @@ WRONG_DATA = {
         r"larank\.TableEncoder makes numbers of words and missing values.*could not convert string to float: 'red'",
     ),
     "complex numbers": (lambda: (X + 1j, y), "Complex data not supported"),
+    "a number beyond all floats": (
+        lambda: (np.where(X > 2, 10**400, X.astype(object)), y),
+        r"column \d+ holds 10{400} ",
+    ),
     "NaN": (
         lambda: (spoiled(X, (3, 2), np.nan), y),
         r"column 2 holds nan in row 3\. larank\.TableEncoder .*Input X contains NaN",

@@ -651,6 +651,7 @@ NONSENSE = {
         r"finite numbers, got inf for examples 7 and \d+",
     ),
     "words": (lambda A, B: [["one"] * len(B)] * len(A), "kernel must return numbers, got list"),
+    "rows of different lengths": (lambda A, B: [[1.0], [1.0, 2.0]], "kernel must return numbers, got list"),
     "digits": (lambda A, B: (A @ B.T).astype(str), "kernel must return numbers, got ndarray of <U"),
     "complex numbers": (lambda A, B: A @ B.T + 1j, "kernel must return numbers, got ndarray of complex128"),
     "sparse complex numbers": (

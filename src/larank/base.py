@@ -272,7 +272,7 @@ def _names_wrong_column(X: Any) -> Iterator[None]:
     """Let an error about values of X say in which column the first of them is, which scikit-learn does not."""
     try:
         yield
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         found = _wrong_entry(X)
         if found is None:
             raise

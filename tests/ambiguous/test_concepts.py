@@ -404,6 +404,9 @@ def test_no_sentences_have_no_concepts():
     assert labeler.predict([]) == labeler.predict([], []) == []
     with pytest.raises(ValueError, match="the first call needs at least one sentence"):
         ConceptLabeler(**SMALL).partial_fit([], [])
+    with pytest.raises(ValueError, match="sentences is empty; a score needs at least one sentence"):
+        labeler.score([], [])
+    assert labeler.predict([], Universes.of([])) == []
     labeler.partial_fit([], [])
     assert labeler.predict(["he"], house_of()) == [["john"]]
 

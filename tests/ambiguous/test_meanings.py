@@ -91,6 +91,9 @@ def test_a_symbol_that_cannot_be_written_is_refused(symbol):
 def test_arguments_and_texts_of_another_type_are_refused():
     with pytest.raises(TypeError, match="arguments has 'dog'"):
         Meaning("break", ("dog",))
+    with pytest.raises(TypeError, match=r"a Meaning takes a str and a tuple of meanings, got 3 and \(\)"):
+        Meaning(3)
+    assert repr(Meaning("dog")) == "<Meaning dog>"
     with pytest.raises(TypeError, match="text is of type int"):
         parse_meaning(3)
 

@@ -349,8 +349,11 @@ def test_a_malformed_meaning_is_told_by_sentence_line_and_column():
     ],
 )
 def test_what_cannot_be_scored_is_named(given, error, message):
+    parser = SemanticParser(random_state=0).fit(SENTENCES, MEANINGS)
     with pytest.raises(error, match=message):
-        SemanticParser(random_state=0).fit(SENTENCES, MEANINGS).score(*given)
+        parser.score(*given)
+    words, meaning = ("a", "cat"), Meaning("cat")  # a single candidate is what is right
+    assert parser.score([ParseExample(words, (meaning,))]) == parser.score([ParseExample(words, (), meaning)])
 
 
 # ---- While it trains, and after it has failed ----

@@ -51,6 +51,7 @@ def test_a_copy_changes_on_its_own(universe):
     twin.set("state", "john", "asleep")
     assert universe.get("state", "john") is None
     assert twin != universe
+    assert repr(twin) == f"Universe({len(twin.concepts)} concepts, 4 facts)" != twin
     with pytest.raises(UniverseError, match="back to itself"):
         twin.set("containedby", "bag", "ball")
 

@@ -138,6 +138,7 @@ def test_what_is_no_table_is_refused_with_the_place(table_of, text, message):
     [
         ("concept,containedby\nbox,box\n", r"line 2, column 'containedby': containedby\(box\) = box leads"),
         ("concept,containedby\nbox,bag\nbag,ball\nball,box\n", r"line 4, .*: containedby\(ball\) = box leads"),
+        ("concept,containedby\nbox,box\nbag,\nball,bag\nhat,bag\n", r"line 2, .*: containedby\(box\) = box leads"),
         ("concept,in:acyclic,on:acyclic\nbox,bag,\nbag,,box\n", "line 3, column 'on:acyclic': .* back to itself"),
     ],
 )

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from commandline import larank as run_here
 from typer.testing import CliRunner
 
 import larank
@@ -80,6 +81,16 @@ def test_what_cannot_act_is_an_error(data_file, tmp_path):
     options = ["--algorithm", "sgdqn", "--checkpoint", str(tmp_path / "checkpoint")]
     result = run(app, ["train", str(data_file), model_file, *options])
     assert (result.exit_code, "SGDQNClassifier has no checkpoints" in result.output) == (2, True)
+
+
+def test_a_checkpoint_stays_until_training_is_over(data_file, tmp_path):
+    checkpoint = tmp_path / "checkpoint"
+    arguments = ["train", data_file, tmp_path / "model", "--checkpoint", checkpoint, "--tol", 1e-9]
+    said = run_here(*arguments, "--max-iter", 1).stderr
+    assert "checkpoint stays: the same command with --resume goes on from it" in said
+    assert "is there already" in run_here(*arguments, code=2).stderr
+    run_here(*arguments, "--resume")
+    assert not checkpoint.exists()
 
 
 def test_so_it_is_of_a_tagger(words_file, tmp_path):

@@ -139,6 +139,8 @@ def test_a_cell_that_is_no_number_is_named_with_file_line_and_column(trained: Pa
         (lambda lines: [*lines[:9], "1,,3,a,male,3,4,,S", *lines[9:]], "line 10, column 'Survived': there is no label"),
         (lambda lines: [lines[0].replace("Sex", "Age"), *lines[1:]], "line 1, column 'Age': two columns have this"),
         (lambda lines: lines[:1], "no rows"),
+        (lambda lines: lines[:2], "column 'Survived': all labels are '"),
+        (lambda lines: ["Survived", "0", "1"], "line 1: only one column, 'Survived'; is the delimiter right?"),
         (lambda lines: [""], "no rows"),
         (lambda lines: [*lines[:5], "1,0,3,a,male,inf,4,,S", *lines[5:]], "line 6, column 'Age': inf is not finite"),
     ],
@@ -253,6 +255,20 @@ def test_a_last_column_of_classes_needs_no_option(cells: list[str], tmp_path: Pa
 def test_options_of_tables_are_refused_for_matrices(option: list[str], tmp_path: Path) -> None:
     (tmp_path / "a.svm").write_text("1 1:1\n2 1:2\n")
     assert "cannot act" in larank("train", tmp_path / "a.svm", tmp_path / "m", *option, code=2).stderr
+
+
+def test_a_raw_model_does_not_know_the_label_of_another_table(tmp_path: Path) -> None:
+    rows, model = [f"{i % 3},{i % 7 + i % 3},{i % 3}" for i in range(60)], tmp_path / "m.larank"
+    (tmp_path / "named.csv").write_text("\n".join(["a,b,kind", *rows]) + "\n")
+    larank("train", tmp_path / "named.csv", model, "--raw", "--quiet")
+    (tmp_path / "more.csv").write_text("a,b,c,d\n1,2,3,4\n")
+    assert "which column has the labels? --label names it" in failure("eval", model, tmp_path / "more.csv")
+    larank("train", tmp_path / "bare.csv", tmp_path / "bare.larank", "--raw", "--quiet")
+    assert "test error" in larank("eval", tmp_path / "bare.larank", tmp_path / "bare.csv").stdout
+    assert "wide.csv has 4 features, the model 2;" in failure(
+        "predict", tmp_path / "bare.larank", tmp_path / "wide.csv"
+    )
+    assert "for svmlight files" in larank("train", tmp_path / "bare.csv", model, "--zero-based", code=2).stderr
 
 
 def test_a_model_of_a_table_takes_no_matrix(trained: Path) -> None:

@@ -309,6 +309,7 @@ def test_wrong_labels_are_listed_and_can_be_mended(tmp_path: Path):
     lines = larank_tag("apply", tmp_path / "m.larank", wrong, "--confidence").stdout.splitlines()
     assert [line.split()[2] for line in lines[:3]] == ["B-NP", "I-NP", "O"]
     assert all(0 < float(line.split()[3]) < 1 for line in lines[:3])
+    assert "100.00" in larank_tag("eval", tmp_path / "m.larank", wrong).stdout
 
 
 def test_without_calibration_the_confidence_is_the_margin(train_file: Path, model: Path):

@@ -172,8 +172,15 @@ def test_a_lost_scheduler_is_said_and_leaves_the_last_model(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"), [({"C": np.inf}, "C must be finite"), ({"warm_start": True}, "warm_start must be False")]
+    ("options", "words"),
+    [
+        ({"C": np.inf}, "C must be finite"),
+        ({"warm_start": True}, "warm_start must be False"),
+        ({"n_jobs": 2}, "n_jobs must be None for Dask collections, whose workers have threads; got 2"),
+    ],
 )
 def test_what_does_not_act_on_collections_is_refused(client, options, words):
     with pytest.raises(ValueError, match=words):
         quick(**options).fit(*parts_of(X, Y), client=client)
+    with pytest.raises(NotImplementedError, match=r"path trains on local data: use larank\.LinearMulticlassSVC"):
+        quick().path(X, Y, [1.0])

@@ -341,6 +341,8 @@ def test_what_could_not_be_read_back_is_not_written(file, sentences, labels, why
     file.write_text("old")
     with pytest.raises((ValueError, TypeError), match=why):
         write_conll(file, sentences, labels)
+    with pytest.raises(ValueError, match=r"separator must be ' ' or '\\t', got ','"):
+        write_conll(file, [["a"]], separator=",")
     assert file.read_text() == "old"
 
 

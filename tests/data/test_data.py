@@ -213,6 +213,7 @@ def test_dense_and_sparse_archives_are_read(archive, arrays, options, dtype):
         ({"X": [1, 2], "y": [1, 2]}, r": X has shape \(2,\) and type int64"),
         ({"X": [["a"]], "y": [1]}, ": X has shape .* type <U1"),
         ({"X": [[np.nan]], "y": [1]}, ": X holds values that are not finite"),
+        ({"X": [[1]], "y": [np.nan]}, ": y holds labels that are not finite"),
         ({"X": [[1]], "y": np.array([None])}, r": y has shape \(1,\) and type object; expected numbers or strings"),
         (PARTS | {"y": [5, 6], "format": b"csc"}, ": a sparse matrix in csc format; expected csr"),
         (PARTS | {"y": [5, 6], "indices": [0, 9, 2]}, ": X must have column indices from 0 to 2, .* got 9"),

@@ -95,6 +95,7 @@ def test_blocks_are_as_large_as_was_asked_for(files, name, n_bytes):
 def test_every_pass_has_the_same_blocks(files, name):
     file = ExampleFile(files / name)
     first, second = list(file.blocks(5000)), list(file.blocks(5000))
+    assert repr(file) == f"ExampleFile({str(files / name)!r})"
     assert [block.where for block in first] == [block.where for block in second]
     assert np.array_equal(joined(first)[0], joined(second)[0])
 

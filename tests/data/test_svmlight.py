@@ -377,9 +377,9 @@ def test_options_out_of_range_are_named(file, options):
         read_svmlight(file, **options)
 
 
-@pytest.mark.parametrize("label", ["", "a b", "a:b", "a#b", "a\nb", "nan", "+Inf", "a\0b"])
+@pytest.mark.parametrize("label", ["", "a b", "a:b", "a#b", "a\nb", "nan", "+Inf", "a\0b", None])
 def test_a_label_that_would_not_read_back_is_not_written(file, label):
-    with pytest.raises(ValueError, match="cannot be written"):
+    with pytest.raises(ValueError, match=r"cannot be written|y holds labels of type object; accepted are num"):
         write_svmlight(file, [[1.0]], np.array([label], dtype=object))
     assert not file.exists()
 
@@ -396,6 +396,8 @@ def test_values_and_labels_that_are_not_finite_are_not_written(file, value):
 def test_unequal_lengths_are_not_written(file):
     with pytest.raises(ValueError, match="inconsistent"):
         write_svmlight(file, [[1.0]], [1, 2])
+    with pytest.raises(ValueError, match="X has 2147483648 columns; the format allows at most"):
+        write_svmlight(file, sp.csr_matrix((1, 2**31)), [1])
 
 
 def test_booleans_are_written_as_one_and_zero(file):

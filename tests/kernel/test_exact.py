@@ -501,6 +501,8 @@ def test_an_interrupt_while_shared_values_are_computed_ends_a_path_with_a_valid_
 def test_a_path_needs_the_solver_that_can_go_on(solver):
     with pytest.raises(ValueError, match=r"path needs solver='active-set', got ('published'|Published\()"):
         svc(solver=solver).path(*data(20, 2), [1.0])
+    with pytest.raises(ValueError, match=r"C times the weights must have a finite sum, got 1e\+308 for one example"):
+        svc().path(*data(20, 2), [1e308])
 
 
 # What X may be

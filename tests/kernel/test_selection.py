@@ -245,6 +245,13 @@ def test_an_example_of_an_unknown_class_is_the_most_wrong_one(kind, chosen):
 # Objects and errors
 
 
+class Beyond(Active):
+    """A strategy that chooses an example that it was not shown."""
+
+    def choose(self, margins, reach):
+        return 99
+
+
 @pytest.mark.parametrize("made", [Active(), Gradient(), AutoActive(), Random()])
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_strategy_may_be_given_as_an_object(kind, made):
@@ -259,6 +266,7 @@ def test_a_strategy_may_be_given_as_an_object(kind, made):
     [
         ({"selection": Active}, "selection must be one of .* or a strategy such as"),
         ({"selection": Active(), "sample_size": 3}, "sample_size acts with the name of a strategy only"),
+        ({"selection": Beyond()}, r"selection must choose a place from 0 to 49, got 99 from Beyond\("),
     ],
 )
 def test_bad_selections_are_refused(kind, parameters, message):

@@ -137,11 +137,18 @@ def test_a_memory_mapped_array_is_read_in_blocks(dtype, layout, tmp_path, monkey
     mapped = mapped[:, 1:] if layout == "columns" else mapped
     monkeypatch.setattr(larank.linear.sdm, "is_mapped", lambda X, memory_limit: isinstance(X, np.memmap))
     assert (place_of(mapped) is not None) == (dtype != np.int16 and layout != "columns")
+    assert place_of(np.memmap(tmp_path / "X", dtype, "c", shape=(150, 6))) is None  # the file may have other values
     model = svc(C=0.05, tol=1e-3, memory_limit=8000.0).fit(mapped, y)
     inside = svc(C=0.05, tol=1e-5).fit(np.array(mapped), y)
     assert not hasattr(model, "dual_coef_")
     assert hasattr(inside, "dual_coef_")
     assert_same_optimum(model, inside, rel=2e-3)
+
+
+def test_labels_of_a_memory_mapped_array_are_as_many_as_its_rows(tmp_path):
+    X = np.memmap(tmp_path / "X", float, "w+", shape=(150, 6))
+    with pytest.raises(ValueError, match=r"y must have a value for each row of X, 150; got shape \(10,\)"):
+        svc(memory_limit=3000.0).fit(X, y10)
 
 
 def test_the_seed_decides_the_model():
@@ -216,6 +223,7 @@ REFUSED = {
     "a checkpoint": ({}, [(X10, y10)], {"checkpoint": "c"}, "checkpoint"),
     "weights": ({}, [(X10, y10)], {"sample_weight": np.ones(10)}, "sample_weight must be None"),
     "labels": ({}, "a.svm", {"y": y10}, "y must be None"),
+    "a large C": ({"C": 1e100}, [(X10, y10)], {}, r"must sum to at most 1e\+100 over all examples, got 1e\+101"),
     "too little memory": ({"memory_limit": 1000.0}, [(X10, y10)], {}, "block 1: memory_limit=1e"),
 }
 

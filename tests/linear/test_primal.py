@@ -29,7 +29,7 @@ from checks import (
     interrupt_when_training,
     unchanged,
 )
-from larank import CertificateWarning, TrainingWarning
+from larank import CertificateWarning, MemoryLimitError, TrainingWarning
 from larank.linear.labelkernel import tree_label_kernel
 from larank.linear.primal import PrimalMulticlassSVC
 from larank.linear.primalobjective import PrimalLoss
@@ -577,6 +577,12 @@ def test_a_path_has_one_map_and_a_warm_start_keeps_it_and_refuses_another():
     path = svc(kernel="rbf", n_components=20).path(X, y, [1.0, 0.1])
     assert path[0].map_ is path[1].map_
     model = svc(kernel="rbf", n_components=20, warm_start=True).fit(X, y)
+    with (
+        unchanged(model, X),
+        pytest.raises(MemoryLimitError, match=r"at least \d+ bytes for 20 features of 240"),
+    ):
+        model.set_params(memory_limit=1000.0).fit(np.tile(X, (4, 1)), np.tile(y, 4))
+    model.set_params(memory_limit=1e9)
     assert path[0].result_.primal == pytest.approx(model.result_.primal, rel=1e-8)
     first = model.map_
     assert model.fit(X, y).n_iter_ <= 3

@@ -376,6 +376,7 @@ def test_a_warm_start_begins_at_the_weights_before(algorithm, formulation, class
 def test_a_warm_start_needs_the_classes_and_features_of_the_fit_before():
     X, y = noisy(classes=3)
     model = sgd(warm_start=True, epochs=2).fit(X, y)
+    model = model.fit(sparse.csr_matrix(X), y)  # a search for the first step begins at the weights, too
     for wrong in ((X[y < 2], y[y < 2]), (X, y + 1), (X[:, 1:], y)):
         with unchanged(model, X), pytest.raises(ValueError, match="warm_start needs the classes and features"):
             model.fit(*wrong)
@@ -422,6 +423,8 @@ def test_labels_that_were_not_announced_are_refused():
         (begun, None, r"out of classes=\[0, 1, 5\], as announced; got 2"),
         (begun, [0, 1, 2], r"classes must be those .*\[0, 1, 5\]; got \[0, 1, 2\]"),
         (late, [0, 1], r"classes must hold all labels seen so far; .*2.* is missing"),
+        (late, [], r"classes must be a list of labels, one at least; got shape \(0,\)"),
+        (late, [0, 1, np.nan], "classes must hold labels, got .*nan"),
     ):
         with unchanged(model, X), pytest.raises(ValueError, match=message):
             model.partial_fit(X, y, classes=classes)

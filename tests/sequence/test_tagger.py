@@ -734,6 +734,7 @@ FEW = [["the", "dog", "sees"]] * 3, [["DET", "NOUN", "VERB"]] * 3
         (*FEW, {"label_costs": 3}, "label_costs must map"),
         (*FEW, {"label_costs": {("D", "N"): 2}, "solver": "perceptron"}, "label_costs acts with"),
         (*FEW, {"templates": ["word[0"]}, "the template 'word\\[0' cannot be read"),
+        (*FEW, {"templates": [1]}, r"templates must be str, such as 'word\[0\]'; got 1"),
         (*FEW, {"templates": 3}, "templates must be 'general', 'words', 'chunking', or a sequence"),
         (*FEW, {"templates": []}, "templates must be 'general', 'words', 'chunking', or a sequence"),
         ([], [], {}, "X must hold at least one token, got no sequence"),
@@ -754,6 +755,7 @@ FEW = [["the", "dog", "sees"]] * 3, [["DET", "NOUN", "VERB"]] * 3
         ((np.eye(2), [2]), [1.0, np.nan], {}, r"must not hold nan, but y\[1\] is"),
         ((np.full((2, 2), np.nan), [2]), [0, 1], {}, "must be finite"),
         ([["a", "b"]], [["O", "X"]], BIO, r"got 'X' at y\[0\]\[1\]"),
+        ([["a", "b"]], [[1, 2]], BIO, r"got 1 at y\[0\]\[0\]"),
         ([["a"], [], ["b"]], [["O"], [], ["I-X"]], BIO, r"'I-X' at the beginning at y\[2\]\[0\]"),
         ([["a", "b"]], [["O", "NOUN"]], MENDING, r"tags\[0\]\[1\] must be O, or B, .* with a type, got 'NOUN'"),
     ],
@@ -843,6 +845,8 @@ def test_infeasible_constraints_are_reported_for_the_sequence() -> None:
             tagger.predict([["x", "y"], ["x", "y", "x"]])
         with pytest.raises(ValueError, match="must allow some labels"):
             tagger.explain(["x"])
+        with pytest.raises(ValueError, match=r"must allow some labels for X\[0\], got none"):
+            tagger.predict_nbest([["x"]])
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
@@ -1153,3 +1157,4 @@ def test_a_file_can_be_calibrated_with(tmp_path: Any) -> None:
     tagger = SequenceTagger(random_state=0).fit(X[:30], y[:30])
     in_memory = tagger.calibrate(X[30:], y[30:]).calibration_
     assert np.array_equal(tagger.calibrate(ConllFile(tmp_path / "held.txt")).calibration_, in_memory)
+    assert tagger.predict_confidence(ConllFile(tmp_path / "held.txt")) == tagger.predict_confidence(X[30:])

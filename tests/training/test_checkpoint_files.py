@@ -215,6 +215,9 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, monkeypatch):
         ({"checkpoint": "c", "every": -1}, r"every must be a number of seconds >= 0; got -1"),
         ({"checkpoint": "c", "resume": "yes"}, "resume must be True or False; got 'yes'"),
         ({"resume": True}, "resume=True needs checkpoint, the file to go on from"),
+        ({"every": 3}, "every=3 needs checkpoint, the file to write to"),
+        ({"checkpoint": "no/c"}, "checkpoint must be a file in a folder that is there; got 'no/c', and 'no' is none"),
+        ({"checkpoint": "/"}, "checkpoint must be the path of a file; got '/', which is a folder"),
     ],
     ids=str,
 )

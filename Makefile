@@ -7,7 +7,7 @@ BUILD_TOOLS := scikit-build-core nanobind cmake ninja
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 INSTALL := $(PIP) --no-build-isolation $(PIP_FLAGS)
 
-.PHONY: demo test lint gpu-test nightly hostile benchmark asan tsan clang aarch64 release-check clean help
+.PHONY: demo test lint gpu-test nightly lowest hostile benchmark asan tsan clang aarch64 release-check clean help
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -30,10 +30,18 @@ gpu-test: ## the tests of block steps, on whatever device and array libraries PY
 
 # The suite with more and random examples, in random order, with the rivals, the newest scikit-learn and two BLAS threads.
 nightly: $(VENV)/.nightly ## everything that takes too long for `make test`: random order, hostile files, studies of limits
-	LARANK_WHOLE_STUDIES=1 OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=2 $(BIN)/python -m pytest -p randomly --hypothesis-profile=nightly -n auto --dist worksteal
+	rm -rf build/wheels && $(BIN)/pip wheel --quiet --no-deps --no-build-isolation -w build/wheels .
+	LARANK_WHEELS=build/wheels LARANK_WHOLE_STUDIES=1 OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=2 $(BIN)/python -m pytest -p randomly --hypothesis-profile=nightly -n auto --dist worksteal
 	OMP_WAIT_POLICY=passive $(BIN)/python -m studies agreement
 	$(BIN)/python -m tools.hostile --seconds 600
 	for study in timelimits memorylimits faults; do OMP_WAIT_POLICY=passive $(BIN)/python -m studies $$study || exit 1; done
+	$(MAKE) lowest
+
+# scikit-learn's own tests differ from release to release; the gate runs those of the pinned one.
+lowest: ## the tests with the oldest release of every dependency that pyproject.toml admits, in .venv-lowest
+	$(MAKE) VENV=.venv-lowest .venv-lowest/.lowest
+	OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -p no:cacheprovider -n auto --dist worksteal \
+	  --ignore tests/kernel/test_sklearn_svm.py --ignore tests/test_check_estimator.py
 
 SECONDS ?= 60
 hostile: $(VENV)/.tested ## damaged files, extreme numbers and limits, for SECONDS; what fails leaves a reproducer in build/hostile
@@ -64,7 +72,7 @@ release-check: test asan tsan clang aarch64 ## everything slow that must hold be
 	$(MAKE) hostile SECONDS=3600
 
 clean: ## remove the environment and everything built
-	rm -rf .venv .venv-asan .venv-clang build demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-asan .venv-clang .venv-lowest build demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -88,6 +96,13 @@ $(VENV)/.nightly: $(VENV)/.tested $(VENV)/.benchmarked
 	$(INSTALL) -Cbuild-dir=build/$(VENV) -Ccmake.define.LARANK_WERROR=ON -Ccmake.define.LARANK_TEST_HOOKS=ON --editable ".[test]"
 	$(PIP) pytest-randomly
 	$(PIP) --upgrade scikit-learn
+	@rm -f $(VENV)/.tested
+	@touch $@
+
+$(VENV)/.lowest: $(VENV)/.tools $(SOURCES) tools/lowest.py
+	$(BIN)/python -m tools.lowest > $(VENV)/lowest.txt
+	$(INSTALL) -Cbuild-dir=build/$(VENV) -Ccmake.define.LARANK_TEST_HOOKS=ON -c $(VENV)/lowest.txt --editable ".[dask,plot,tables]" \
+	  array-api-strict hypothesis pandas pytest pytest-timeout pytest-xdist
 	@touch $@
 
 # Without build isolation, rivals that come as source need the tools they would have fetched themselves.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from larank import _core
-from references.optima import interior_point
+from references.optima import slack_optimum
 
 ABSENT = -1
 hooks = pytest.importorskip("larank._core_hooks", reason="larank was built without LARANK_TEST_HOOKS")
@@ -181,19 +181,10 @@ class Chain:
 
     def optimum(self, patterns, costs):
         """The weights at which the primal of (5.11) or (5.12) is smallest, and a lower bound of it."""
-        rows = []
-        for i, x in enumerate(patterns):
-            own = self.phi(x, x.truth)
-            rows += [(self.phi(x, y) - own, i, self.loss(x, y)) for y in self.outputs(x) if y != x.truth]
-        n = self.size + len(patterns)
-        P, q = np.diag((np.arange(n) < self.size).astype(float)), np.zeros(n)
-        q[self.size :] = costs
-        G, bounds = np.zeros((len(rows) + len(patterns), n)), np.zeros(len(rows) + len(patterns))
-        for r, (difference, i, loss) in enumerate(rows):
-            G[r, : self.size], G[r, self.size + i], bounds[r] = difference, -1, -loss
-        G[len(rows) :, self.size :] = -np.eye(len(patterns))
-        x, bound = interior_point(P, q, G, bounds)
-        return x[: self.size], bound
+        wrong = [(i, x, y) for i, x in enumerate(patterns) for y in self.outputs(x) if y != x.truth]
+        margins = [self.phi(x, x.truth) - self.phi(x, y) for _, x, y in wrong]
+        losses, slack_of = [self.loss(x, y) for _, x, y in wrong], [i for i, _, _ in wrong]
+        return slack_optimum(margins, losses, slack_of, costs, self.size)
 
 
 def parts(w, chain):

@@ -10,8 +10,8 @@ from scipy.special import expit, logsumexp, softmax
 LOSSES = ("hinge", "squared_hinge", "smoothed_hinge", "log_loss", "modified_huber")
 
 
-def margin_loss(loss, z):
-    """Value and derivative of a loss of margins z."""
+def margin_loss(loss, z, smoothing=1.0):
+    """Value and derivative of a loss of margins z; `smoothing` is the width of the bend of "smoothed_hinge"."""
     z = np.asarray(z, float)
     short = np.maximum(0, 1 - z)
     if loss == "hinge":
@@ -19,7 +19,8 @@ def margin_loss(loss, z):
     if loss == "squared_hinge":
         return short**2, -2 * short
     if loss == "smoothed_hinge":
-        return np.where(z <= 0, 0.5 - z, short**2 / 2), -np.minimum(short, 1)
+        bent = np.where(short < smoothing, short**2 / (2 * smoothing), short - smoothing / 2)
+        return bent, -np.minimum(1, short / smoothing)
     if loss == "modified_huber":
         return np.where(z < -1, -4 * z, short**2), -np.minimum(2 * short, 4)
     return np.logaddexp(0, -z), -expit(-z)

@@ -66,29 +66,35 @@ def one_vs_rest_costs(costs, rest_costs, labels, n_classes):
     return np.where(is_label, costs[:, None], rest_costs[:, None])
 
 
-def optimum(formulation, X, labels, costs, n_classes):
-    """W and a lower bound of the primal's minimum: problems (1), (14) and k binary ones, with explicit slacks."""
-    costs = costs if costs.ndim == 2 else np.repeat(costs[:, None], n_classes, axis=1)
-    features = X.shape[1]
-    weights = n_classes * features
-    slacks, rows = {}, []
-    for i in np.flatnonzero(costs.any(axis=1)):
-        x, label = X[i], labels[i]
-        for signs, slack in constraints(formulation, n_classes, label):
-            if costs[i, slack] == 0:
-                continue
-            rows.append((np.kron(signs, x), slacks.setdefault((i, slack), len(slacks))))
-    n = weights + len(slacks)
-    P, q = np.zeros((n, n)), np.zeros(n)
-    P[np.diag_indices(weights)] = 1
-    for (i, m), slack in slacks.items():
-        q[weights + slack] = costs[i, m]
-    G, h = np.zeros((len(rows) + len(slacks), n)), np.zeros(len(rows) + len(slacks))
-    for r, (margin, slack) in enumerate(rows):
-        G[r, :weights], G[r, weights + slack], h[r] = -margin, -1, -1
-    G[len(rows) :, weights:] = -np.eye(len(slacks))
+def slack_optimum(margins, losses, slack_of, costs, regularised):
+    """Return weights w and a lower bound of the minimum of 1/2 |w|^2 + costs @ slacks.
+
+    Each ``margins @ w`` is at least its loss minus the slack that `slack_of` numbers. The norm is that of the first
+    `regularised` weights; biases after them are free.
+    """
+    weights, slacks = len(margins[0]), np.eye(len(costs))
+    P = np.diag((np.arange(weights + len(costs)) < regularised).astype(float))
+    G = -np.block([[np.array(margins), slacks[list(slack_of)]], [np.zeros((len(costs), weights)), slacks]])
+    q, h = np.concatenate([np.zeros(weights), costs]), np.concatenate([-np.array(losses), np.zeros(len(costs))])
     x, bound = interior_point(P, q, G, h)
-    return x[:weights].reshape(n_classes, features), bound
+    return x[:weights], bound
+
+
+def optimum(formulation, X, labels, costs, n_classes, *, free_biases=False):
+    """W and a lower bound of the primal's minimum: problems (1), (14) and k binary ones, with explicit slacks.
+
+    All free biases may rise together, so that of the last class is 0.
+    """
+    costs = costs if costs.ndim == 2 else np.repeat(costs[:, None], n_classes, axis=1)
+    slacks, margins, slack_of = {}, [], []
+    for i in np.flatnonzero(costs.any(axis=1)):
+        for signs, slack in constraints(formulation, n_classes, labels[i]):
+            if costs[i, slack] > 0:
+                margins.append(np.concatenate([np.kron(signs, X[i]), signs[: (n_classes - 1) * free_biases]]))
+                slack_of.append(slacks.setdefault((i, slack), len(slacks)))
+    regularised = n_classes * X.shape[1]
+    w, bound = slack_optimum(margins, np.ones(len(margins)), slack_of, [costs[at] for at in slacks], regularised)
+    return w[:regularised].reshape(n_classes, -1), bound
 
 
 def one_vs_rest_losses(scores, labels):
@@ -144,6 +150,12 @@ def with_constant(X, value):
     return X if value == 0 else np.hstack([X, np.full((len(X), 1), value)])
 
 
+def dual_optimum(P, gains, sums, bounds):
+    """The maximum of gains @ a - 1/2 a'Pa with a >= 0 and sums @ a <= bounds."""
+    n = len(gains)
+    return -interior_point(P, -gains, np.vstack([-np.eye(n), sums]), np.concatenate([np.zeros(n), bounds]))[1]
+
+
 def kernel_optimum(K, labels, costs, delta, formulation="crammer-singer"):
     """The maximum of the kernel dual with margins `delta`, [larank] (4) or that of [sdm] (14).
 
@@ -154,14 +166,11 @@ def kernel_optimum(K, labels, costs, delta, formulation="crammer-singer"):
     directions = np.array([np.eye(n_classes)[labels[i]] - np.eye(n_classes)[m] for i, m in pairs])
     examples = np.array([i for i, _ in pairs])
     P = K[np.ix_(examples, examples)] * (directions @ directions.T)
-    q = -np.array([delta[labels[i], m] for i, m in pairs])
+    gains = np.array([delta[labels[i], m] for i, m in pairs])
     bounded, bounds = (examples == np.flatnonzero(costs)[:, None]).astype(float), costs[costs > 0]
     if formulation == "weston-watkins":
         bounded, bounds = np.eye(len(pairs)), costs[examples]
-    G = np.vstack([-np.eye(len(pairs)), bounded])
-    h = np.concatenate([np.zeros(len(pairs)), bounds])
-    _, bound = interior_point(P, q, G, h)
-    return -bound
+    return dual_optimum(P, gains, bounded, bounds)
 
 
 def kernel_certificate(beta, K, labels, costs, delta, formulation="crammer-singer", scale=1.0, kappa=0.0):
@@ -200,10 +209,8 @@ def one_vs_rest_certificate(alpha, scores, K, signs, costs):
 
 def binary_optimum(K, signs, costs, *, bias):
     """The optimum of the binary SVM: of a general solver without a bias, of libsvm with one."""
-    n = len(signs)
     if not bias:
-        box = np.vstack([np.eye(n), -np.eye(n)])
-        return -interior_point(K * np.outer(signs, signs), -np.ones(n), box, np.concatenate([costs, np.zeros(n)]))[1]
+        return dual_optimum(K * np.outer(signs, signs), np.ones(len(signs)), np.eye(len(signs)), costs)
     binary = SVC(kernel="precomputed", C=1.0, tol=1e-9).fit(K, signs, sample_weight=costs)
     beta = binary.dual_coef_[0]
     return np.abs(beta).sum() - 0.5 * beta @ K[np.ix_(binary.support_, binary.support_)] @ beta

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from references.optima import interior_point
+from references.optima import dual_optimum
 
 
 def pairs(weights):
@@ -51,11 +51,8 @@ def optimum(K, sets, costs):
     owner = np.repeat(np.arange(len(sets)), [M.shape[1] for M, _ in blocks])
     M = np.hstack([M for M, _ in blocks])
     bounds = np.concatenate([cost * of_pair for (_, of_pair), cost in zip(blocks, costs, strict=True)])
-    P = (M.T @ M) * K[np.ix_(owner, owner)]
     n = len(bounds)
-    G = np.vstack([np.eye(n), -np.eye(n)])
-    _, value = interior_point(P, -np.ones(n), G, np.concatenate([bounds, np.zeros(n)]))
-    return -value
+    return dual_optimum((M.T @ M) * K[np.ix_(owner, owner)], np.ones(n), np.eye(n), bounds)
 
 
 def certificate(beta, K, sets, costs):

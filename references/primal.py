@@ -8,9 +8,9 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit
 
-from references.optima import interior_point
+from references import optima
+from references.gradients import margin_loss
 
 DIGITS = 60
 LOSSES = (("log_loss", 1.0), ("squared_hinge", 1.0), ("smoothed_hinge", 1.0), ("smoothed_hinge", 0.1))
@@ -159,23 +159,12 @@ def root_of(label_kernel):
 # ---- Whole problems, in double precision ----
 
 
-def margin_losses(loss, s, smoothing):
-    """Values and slopes."""
-    if loss == "log_loss":
-        return np.logaddexp(0, -s), -expit(-s)
-    short = np.maximum(0, 1 - s)
-    if loss == "squared_hinge":
-        return short**2, -2 * short
-    inside = short < smoothing
-    return np.where(inside, short**2 / (2 * smoothing), short - smoothing / 2), -np.minimum(1, short / smoothing)
-
-
 def losses_of(F, labels, loss, smoothing, softmax_gamma):
     """The loss of each example and its gradient in the scores; that of the maximum is one of its slopes."""
     n, k = F.shape
     wrong = np.arange(k) != np.asarray(labels)[:, None]
     s = (F[np.arange(n), labels][:, None] - F)[wrong].reshape(n, k - 1)
-    t, slopes = margin_losses(loss, s, smoothing)
+    t, slopes = margin_loss(loss, s, smoothing)
     top = t.max(axis=1, keepdims=True)
     if softmax_gamma == 0:
         values, pi = t.sum(axis=1), np.ones_like(t)
@@ -226,24 +215,5 @@ def minimum(X, labels, costs, loss, smoothing, softmax_gamma, *, label_kernel=No
 
 
 def hinge_minimum(formulation, X, labels, costs, n_classes):
-    """A lower bound of the minimum of [primal] (1.7) with free biases, from a general QP solver.
-
-    All biases may rise together, so that of the last class is 0.
-    """
-    n, d = X.shape
-    pairs = [(i, u) for i in range(n) for u in range(n_classes) if u != labels[i]]
-    weights, biases = n_classes * d, n_classes - 1
-    slack_of = {pair: pair[0] if formulation == "crammer-singer" else number for number, pair in enumerate(pairs)}
-    slacks = n if formulation == "crammer-singer" else len(pairs)
-    size = weights + biases + slacks
-    P, q = np.zeros((size, size)), np.zeros(size)
-    P[np.diag_indices(weights)] = 1
-    G, h = np.zeros((len(pairs) + slacks, size)), np.zeros(len(pairs) + slacks)
-    for number, (i, u) in enumerate(pairs):
-        signs = np.eye(n_classes)[labels[i]] - np.eye(n_classes)[u]
-        slack = weights + biases + slack_of[i, u]
-        G[number, :weights] = -np.kron(signs, X[i])
-        G[number, weights : weights + biases] = -signs[:-1]
-        G[number, slack], h[number], q[slack] = -1, -1, costs[i]
-    G[len(pairs) :, weights + biases :] = -np.eye(slacks)
-    return interior_point(P, q, G, h)[1]
+    """A lower bound of the minimum of [primal] (1.7) with free biases, from a general QP solver."""
+    return optima.optimum(formulation, X, labels, costs, n_classes, free_biases=True)[1]

@@ -7,6 +7,7 @@ says why) or, with `--check`, missed a claim, 2 wrong usage.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 import time
@@ -17,70 +18,25 @@ from typing import Any
 from rich.console import Console
 
 from larank.data.files import atomic_write
-from studies import drawing, epochs, faults, files, invariant, memorylimits, onepass, streams, timelimits, workers
-from studies.agreement import campaign
+from studies import drawing
 from studies.measure import commit, load_average, versions
-from studies.papers import active as active_figures
-from studies.papers import concepts, larank, lasvm, mcsvm, ospas, primal, sdm, sgdqn
-from studies.papers import sequence as sequence_tables
-from studies.rivals import (
-    active,
-    ambiguous,
-    binary,
-    cache,
-    kernel,
-    linear,
-    maps,
-    memory,
-    path,
-    search,
-    sequence,
-    sgd,
-    tagging,
-    threads,
-)
-from studies.rivals import primal as primal_rivals
 from studies.study import Findings, Study, plain
 
-_SINGLE = (
-    sdm,
-    sgdqn,
-    primal,
-    lasvm,
-    active_figures,
-    sequence_tables,
-    ospas,
-    concepts,
-    linear,
-    threads,
-    primal_rivals,
-    sgd,
-    kernel,
-    memory,
-    maps,
-    path,
-    search,
-    binary,
-    cache,
-    active,
-    sequence,
-    tagging,
-    ambiguous,
-    campaign,
-    epochs,
-    onepass,
-    streams,
-    memorylimits,
-    timelimits,
-    faults,
-    files,
-    invariant,
-    workers,
+_PAPERS = "larank mcsvm sdm sgdqn primal lasvm active sequence ospas concepts"
+_RIVALS = "linear threads primal sgd kernel memory maps path search binary cache active sequence tagging ambiguous"
+_OTHERS = "agreement.campaign epochs onepass streams memorylimits timelimits faults files invariant workers"
+MODULES = (
+    *(f"papers.{name}" for name in _PAPERS.split()),
+    *(f"rivals.{name}" for name in _RIVALS.split()),
+    *_OTHERS.split(),
 )
+"""Modules with one study or several, in the order of the list."""
 USUAL_LIBRARIES = ("larank", "numpy", "scipy", "scikit-learn")
 """Packages whose versions are recorded for every study."""
 STUDIES: dict[str, Study] = {
-    study.name: study for study in (*larank.STUDIES, *mcsvm.STUDIES, *(module.STUDY for module in _SINGLE))
+    study.name: study
+    for module in (importlib.import_module(f"studies.{name}") for name in MODULES)
+    for study in getattr(module, "STUDIES", None) or (module.STUDY,)
 }
 
 
@@ -138,13 +94,8 @@ def _parser() -> argparse.ArgumentParser:
         options.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
         kinds = f" or a plot ({' '.join(drawing.KINDS)})" if study.draw else ""
         both = " and NAME.svg" if study.draw else ""
-        options.add_argument(
-            "--output",
-            "--json",
-            type=Path,
-            metavar="PATH",
-            help=f"also write a file with the numbers (.json){kinds}, or into a folder NAME.json{both}",
-        )
+        written = f"also write a file with the numbers (.json){kinds}, or into a folder NAME.json{both}"
+        options.add_argument("--output", "--json", type=Path, metavar="PATH", help=written)
         options.add_argument("--check", action="store_true", help="exit with status 1 if a claim is missed")
         options.add_argument("--debug", action="store_true", help="if something fails, show the whole traceback")
     return parser

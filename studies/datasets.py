@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import StandardScaler
 
 from larank.ambiguous.meanings import ParseExample, parse_meaning
 from larank.data import data_directory, load_letter
@@ -50,6 +51,14 @@ class Dataset:
         parts = [self.X_train, self.X_test]
         X = sparse.vstack(parts, format="csr") if sparse.issparse(self.X_train) else np.concatenate(parts)
         return X, np.concatenate([self.y_train, self.y_test])
+
+    def with_examples(self, changed: Callable[[Any], Any]) -> Dataset:
+        """The same with the examples of both parts changed alike."""
+        return replace(self, X_train=changed(self.X_train), X_test=changed(self.X_test))
+
+    def standardised(self) -> Dataset:
+        """The same with columns of mean 0 and variance 1 in the training part."""
+        return self.with_examples(StandardScaler().fit(self.X_train).transform)
 
     def drawn(self, train: int, test: int) -> Dataset:
         """So many examples of both parts, drawn with a fixed seed."""
@@ -128,9 +137,8 @@ def _text(name: str) -> Dataset:
     """
     counts = _parts(name, _counts)
     order = np.random.default_rng(0).permutation(len(counts.y_train))
-    weighting = TfidfTransformer().fit(counts.X_train)
-    X_train, X_test = (weighting.transform(X) for X in (counts.X_train, counts.X_test))
-    return Dataset(X_train[order], counts.y_train[order], X_test, counts.y_test)
+    weighted = counts.with_examples(TfidfTransformer().fit(counts.X_train).transform)
+    return replace(weighted, X_train=weighted.X_train[order], y_train=counts.y_train[order])
 
 
 def _sparse(name: str) -> Dataset:
@@ -178,11 +186,10 @@ def _three_letters() -> Dataset:
 
 def _as_csr(data: Dataset, largest: float) -> Dataset:
     """Integer attributes from 0 to `largest` scaled to [0, 1], as CSR rows in float64."""
-    X_train, X_test = (sparse.csr_matrix(X, dtype=np.float64) / largest for X in (data.X_train, data.X_test))
-    return replace(data, X_train=X_train, X_test=X_test)
+    return data.with_examples(lambda X: sparse.csr_matrix(X, dtype=np.float64) / largest)
 
 
-def _covtype(train: int, test: int | None = None) -> tuple[Any, ...]:
+def _covtype(train: int = COVTYPE_TRAIN, test: int | None = None) -> Dataset:
     """Each column scaled to [0, 1]; a seeded split of these sizes."""
     with _stored("covtype") as stored:
         columns, labels = stored["X"], stored["y"].astype(np.int64)
@@ -190,41 +197,21 @@ def _covtype(train: int, test: int | None = None) -> tuple[Any, ...]:
     order = np.random.default_rng(0).permutation(len(labels))
     rows = order[:train], order[train : None if test is None else train + test]
     X = ((columns[part] - low) / np.maximum(high.astype(np.float64) - low, 1.0) for part in rows)
-    return next(X), labels[rows[0]], next(X), labels[rows[1]]
-
-
-def _forests() -> Dataset:
-    X_train, y_train, X_test, y_test = _covtype(COVTYPE_TRAIN)
-    return Dataset(sparse.csr_matrix(X_train), y_train, sparse.csr_matrix(X_test), y_test)
-
-
-def _forest() -> Dataset:
-    """Cover type 2 against the rest, in the sizes of the thesis."""
-    return _against_rest(_in_float32(Dataset(*_covtype(FOREST_TRAIN, FOREST_TEST))), 1)
-
-
-def _second_forest() -> Dataset:
-    """Cover type 2 against the rest, all examples."""
-    return _against_rest(_in_float32(Dataset(*_covtype(COVTYPE_TRAIN))), 1)
-
-
-def _first_group() -> Dataset:
-    """The first news group against the rest."""
-    return _in_float32(_against_rest(_text("news20"), 0))
+    return Dataset(next(X), labels[rows[0]], next(X), labels[rows[1]])
 
 
 def _in_float32(data: Dataset) -> Dataset:
-    return replace(data, X_train=data.X_train.astype(np.float32), X_test=data.X_test.astype(np.float32))
-
-
-def _divided(data: Dataset, largest: float) -> Dataset:
-    scale = np.float32(largest)
-    return replace(data, X_train=data.X_train / scale, X_test=data.X_test / scale)
+    return data.with_examples(lambda X: X.astype(np.float32))
 
 
 def _against_rest(data: Dataset, label: int) -> Dataset:
     y_train, y_test = (np.where(y == label, 1, -1) for y in (data.y_train, data.y_test))
     return replace(data, y_train=y_train, y_test=y_test)
+
+
+def _forest(train: int, test: int | None = None) -> Dataset:
+    """Cover type 2 against the rest."""
+    return _against_rest(_in_float32(_covtype(train, test)), 1)
 
 
 def _words_in_images(fold: int) -> Dataset:
@@ -263,7 +250,7 @@ def _ambiguous(name: str) -> AmbiguousSet:
 
 def load_questions() -> list[ParseExample]:
     """The English questions of GeoQuery, in lower case, each with its one meaning in FunQL; raises as `load` does."""
-    _check_available(GEOQUERY)
+    _check(GEOQUERY, {GEOQUERY: GEOQUERY})
     with lzma.open(_questions_path()) as file:
         examples = ElementTree.parse(file).getroot()
     found = []
@@ -283,7 +270,7 @@ LINEAR: dict[str, Problem] = {
     "news20": Problem("news20", partial(_text, "news20")),
     "reuters_r52": Problem("reuters_r52", partial(_text, "reuters_r52")),
     "mnist": Problem("mnist", lambda: _as_csr(_dense("mnist"), 255.0)),
-    "covtype": Problem("covtype", _forests),
+    "covtype": Problem("covtype", lambda: _covtype().with_examples(sparse.csr_matrix)),
     "letter": Problem("letter", lambda: _as_csr(_letter(), 15.0)),
 }
 """Of the linear studies: CSR rows in float64."""
@@ -292,9 +279,8 @@ _USPS = "values in [0, 1] and gamma 0.037. The paper does not state its preproce
 
 
 def _noisy_mnist() -> Dataset:
-    random, data = np.random.default_rng(0), _dense("mnist", 127.5, -1.0)
-    noisy = [X + random.normal(0, 0.01, X.shape).astype(X.dtype) for X in (data.X_train, data.X_test)]
-    return replace(data, X_train=noisy[0], X_test=noisy[1])
+    random = np.random.default_rng(0)
+    return KERNEL["mnist"].read().with_examples(lambda X: X + random.normal(0, 0.01, X.shape).astype(X.dtype))
 
 
 KERNEL: dict[str, Problem] = {
@@ -320,12 +306,9 @@ _MNIST = (
 )
 
 
-def _zero_of_usps() -> Dataset:
-    return _against_rest(KERNEL["usps"].read(), 0)
-
-
-def _digit_of_mnist(digit: int) -> Dataset:
-    return _against_rest(KERNEL["mnist"].read(), digit)
+def _one_of(name: str, label: int) -> Dataset:
+    """One class of a kernel study against the rest."""
+    return _against_rest(KERNEL[name].read(), label)
 
 
 def _with_noise(problem: Problem, **others: Any) -> Problem:
@@ -337,43 +320,40 @@ BINARY: dict[str, Problem] = {
     "waveform": Problem("waveform", lambda: _against_rest(_dense("waveform"), 0), 1.0, 0.05, _WAVEFORM),
     "banana": Problem("banana", partial(_dense, "banana"), 316.0, 0.5),
     "reuters": Problem("reuters_moneyfx", partial(_sparse, "reuters_moneyfx"), 1.0, 1.0),
-    "usps": (_usps := Problem("usps", _zero_of_usps, 1000.0, 2 / 256, _ZERO_OF_USPS)),
+    "usps": (_usps := Problem("usps", partial(_one_of, "usps", 0), 1000.0, 2 / 256, _ZERO_OF_USPS)),
     "usps-noise": _with_noise(_usps, C=10.0),
     "adult": Problem("adult_a9a", partial(_sparse, "adult_a9a"), 100.0, 0.005),
-    "covtype100k": Problem("covtype", _forest, 3.0, 1.0, _FOREST),
+    "covtype100k": Problem("covtype", partial(_forest, FOREST_TRAIN, FOREST_TEST), 3.0, 1.0, _FOREST),
     **{
-        f"mnist{digit}": Problem("mnist", partial(_digit_of_mnist, digit), 1000.0, 0.005, _MNIST) for digit in range(10)
+        f"mnist{digit}": Problem("mnist", partial(_one_of, "mnist", digit), 1000.0, 0.005, _MNIST)
+        for digit in range(10)
     },
-    "mnist8-noise": _with_noise(Problem("mnist", partial(_digit_of_mnist, 8), 1000.0, 0.005, _MNIST)),
+    "mnist8-noise": _with_noise(Problem("mnist", partial(_one_of, "mnist", 8), 1000.0, 0.005, _MNIST)),
 }
 """Of the binary studies: [thesis] table 4.2, and each digit of MNIST against the others; rows in float32."""
 
+
+def _generated(draw: Callable[..., Any], whole: tuple[int, ...], small: tuple[int, ...], note: str) -> Problem:
+    return Problem(GENERATED, lambda: Dataset(*draw(*whole)), note=note, read_small=lambda: Dataset(*draw(*small)))
+
+
 _ALPHA = "generated with the shape of ALPHA of the Pascal challenge: 500 features on uneven scales"
 _RCV1 = "generated with the shape of RCV1: words by Zipf's law"
-
+_GROUP = "the first group against the rest; tf-idf"
+_SECOND = "cover type 2 against the rest; columns scaled to [0, 1]"
 GRADIENT: dict[str, Problem] = {
-    "alpha": Problem(
-        GENERATED,
-        lambda: Dataset(*generated.ill_conditioned(100_000, 50_000)),
-        note=_ALPHA,
-        read_small=lambda: Dataset(*generated.ill_conditioned(4_000, 2_000, 50)),
-    ),
-    "covtype2": Problem("covtype", _second_forest, note="cover type 2 against the rest; columns scaled to [0, 1]"),
-    "news20-0": Problem("news20", _first_group, note="the first group against the rest; tf-idf"),
-    "rcv1": Problem(
-        GENERATED,
-        lambda: Dataset(*generated.text_like(781_265, 23_149)),
-        note=_RCV1,
-        read_small=lambda: Dataset(*generated.text_like(4_000, 2_000, 5_000)),
-    ),
+    "alpha": _generated(generated.ill_conditioned, (100_000, 50_000), (4_000, 2_000, 50), _ALPHA),
+    "covtype2": Problem("covtype", partial(_forest, COVTYPE_TRAIN), note=_SECOND),
+    "news20-0": Problem("news20", lambda: _in_float32(_against_rest(_text("news20"), 0)), note=_GROUP),
+    "rcv1": _generated(generated.text_like, (781_265, 23_149), (4_000, 2_000, 5_000), _RCV1),
 }
 """Of the studies of stochastic gradient descent, [thesis] table 3.4: labels of two signs, rows in float32."""
 
 LOGISTIC: dict[str, Problem] = {
     "news20": Problem("news20", lambda: _in_float32(_text("news20")), note="tf-idf, CSR"),
     "mnist": Problem("mnist", partial(_dense, "mnist", 255.0), note="values in [0, 1]"),
-    "covtype": Problem("covtype", lambda: _in_float32(Dataset(*_covtype(COVTYPE_TRAIN))), note="columns in [0, 1]"),
-    "letter": Problem("letter", lambda: _divided(_letter(), 15.0), note="values in [0, 1]"),
+    "covtype": Problem("covtype", lambda: _in_float32(_covtype()), note="columns in [0, 1]"),
+    "letter": Problem("letter", lambda: _letter().with_examples(lambda X: X / np.float32(15)), note="values in [0, 1]"),
 }
 """Of the comparison with logistic regression: rows in float32, dense but for text."""
 
@@ -426,37 +406,32 @@ def load(name: str, problems: Mapping[str, Problem]) -> Dataset:
     FileNotFoundError
         If there is no data directory, or the file is not in it.
     """
-    _check_known(name, problems)
-    _check_available(problems[name].source)
+    _check(name, problems)
     return problems[name].read()
 
 
 def load_small(name: str, problems: Mapping[str, Problem], train: int, test: int) -> Dataset:
     """So many examples of both parts, or the small form of what is generated; raises as `load` does."""
-    _check_known(name, problems)
+    _check(name, problems)
     read_small = problems[name].read_small
     return load(name, problems).drawn(train, test) if read_small is None else read_small()
 
 
 def load_sequences(name: str, fold: int = 0) -> Dataset:
     """Read one of `SEQUENCES`; where there are folds, train on this one; raises as `load` does."""
-    _check_known(name, SEQUENCES)
-    _check_available(name)
+    _check(name, SEQUENCES)
     return SEQUENCES[name](fold)
 
 
 def load_ambiguous(name: str) -> AmbiguousSet:
     """Read one of `AMBIGUOUS`; raises as `load` does."""
-    _check_known(name, AMBIGUOUS)
-    _check_available(name)
+    _check(name, AMBIGUOUS)
     return AMBIGUOUS[name]()
 
 
-def _check_known(name: str, known: Mapping[str, Any]) -> None:
+def _check(name: str, known: Mapping[str, Any]) -> None:
     if name not in known:
         raise ValueError(f"name={name!r} is not a data set; accepted are {', '.join(known)}")
-
-
-def _check_available(source: str) -> None:
+    source = getattr(known[name], "source", name)
     if not is_available(source):
         raise FileNotFoundError(f"data set {source!r} is not in {data_directory()}; LARANK_DATA names the data folder")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 KINDS = (".png", ".svg", ".pdf")
@@ -15,6 +15,14 @@ def check_installed() -> None:
     """Raises ModuleNotFoundError, before any work is done, if nothing can be drawn."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ModuleNotFoundError('a figure is drawn by matplotlib, which is not installed: pip install "larank[plot]"')
+
+
+def panels(figure: Any, items: Mapping[str, Any], columns: int = 0) -> Iterator[tuple[Any, str, Any]]:
+    """Return axes for each item: panels side by side, or a row of `columns` panels for each item."""
+    shape = (len(items), columns) if columns else (1, len(items))
+    axes = figure.subplots(*shape, squeeze=False)
+    for found, (name, item) in zip(axes if columns else axes[0], items.items(), strict=True):
+        yield found, name, item
 
 
 def drawn(draw: Callable[[Any, Any], None], outcome: Any, kind: str) -> bytes:

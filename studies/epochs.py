@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.preprocessing import StandardScaler
 
 from larank import LaRankClassifier, LaSVMClassifier, MulticlassSVC
 from studies.datasets import BINARY, GENERATED, SMALL, UNSPLIT, Dataset, load
@@ -43,9 +42,7 @@ _STORED = {**SMALL, **UNSPLIT, "banana": BINARY["banana"]}
 
 def _read(name: str) -> Dataset:
     data = _GENERATED[name]() if name in _GENERATED else load(name, _STORED)
-    scaler = StandardScaler().fit(data.X_train)
-    scaled = Dataset(scaler.transform(data.X_train), data.y_train, scaler.transform(data.X_test), data.y_test)
-    return scaled.drawn(MOST_TRAIN, MOST_TEST)
+    return data.standardised().drawn(MOST_TRAIN, MOST_TEST)
 
 
 @dataclass(frozen=True)
@@ -67,13 +64,9 @@ class Row:
     worst: float = column("worst C, gamma", "+.2f")  # of a cost and gamma, over the optimum's
 
 
-@dataclass(frozen=True)
-class Grid:
-    """The costs, the gammas over the number of features, and the number of seeds."""
-
-    costs: tuple[float, ...] = (0.05, 1.0, 10.0, 100.0)
-    gammas: tuple[float, ...] = (0.3, 1.0, 3.0)
-    seeds: int = 10
+# The costs, the gammas over the number of features, and the number of seeds.
+WHOLE = (0.05, 1.0, 10.0, 100.0), (0.3, 1.0, 3.0), 10
+QUICK = (0.05, 10.0), (1.0,), 2
 
 
 def _errors(data: Dataset, make: Callable[[int], Any], seeds: int) -> tuple[float, float]:
@@ -86,15 +79,16 @@ def _errors(data: Dataset, make: Callable[[int], Any], seeds: int) -> tuple[floa
     return float(np.mean(errors)), float(np.mean(passes))
 
 
-def _row(name: str, algorithm: str, data: Dataset, grid: Grid) -> Row:
-    online, exact = ALGORITHMS[algorithm]
+def _row(name: str, algorithm: str, data: Dataset, is_quick: bool) -> Row:
+    (online, exact), (costs, gammas, seeds) = ALGORITHMS[algorithm], QUICK if is_quick else WHOLE
     found: list[tuple[float, ...]] = []
-    for C, gamma in itertools.product(grid.costs, grid.gammas):
+    for C, gamma in itertools.product(costs, gammas):
         settings = {"C": C, "gamma": gamma / data.X_train.shape[1]}
-        fewer = max(1, grid.seeds // 3)
         optimum, _ = _errors(data, lambda seed, given=settings: exact(**given, random_state=seed), 1)
-        one, _ = _errors(data, lambda seed, given=settings: online(**given, epochs=1, random_state=seed), fewer)
-        auto, passes = _errors(data, lambda seed, given=settings: online(**given, random_state=seed), grid.seeds)
+        one, _ = _errors(
+            data, lambda seed, given=settings: online(**given, epochs=1, random_state=seed), max(1, seeds // 3)
+        )
+        auto, passes = _errors(data, lambda seed, given=settings: online(**given, random_state=seed), seeds)
         found.append((optimum, one, auto, passes, auto - optimum))
     means: NDArray[np.float64] = np.mean(found, axis=0)
     return Row(name, algorithm, len(data.y_train), *map(float, means[:4]), worst=max(row[4] for row in found))
@@ -102,14 +96,13 @@ def _row(name: str, algorithm: str, data: Dataset, grid: Grid) -> Row:
 
 def run(scope: Scope, say: Say) -> Findings:
     """All data sets with both algorithms."""
-    grid = Grid((0.05, 10.0), (1.0,), 2) if scope.quick else Grid()
     rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the optimum may be far off where costs are high
         for name in scope.present(STUDY.datasets, ("noisy-10d",), say, _source):
             data = _read(name)
             for algorithm in ALGORITHMS:
-                rows.append(_row(name, algorithm, data, grid))
+                rows.append(_row(name, algorithm, data, scope.quick))
                 say(f"{name}, {algorithm}: {rows[-1].over:+.2f} points over the optimum")
     overs = {algorithm: [row.over for row in rows if row.algorithm == algorithm] for algorithm in ALGORITHMS}
     return Findings(

@@ -19,16 +19,8 @@ _C = 10.0
 LOOPBACK = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 
-@dataclass(frozen=True)
-class Protocol:
-    """How many kills, while so many examples are trained on, to this gap."""
-
-    kills: int
-    examples: int
-    tol: float
-
-
-WHOLE, QUICK = Protocol(20, 16000, 1e-3), Protocol(1, 2000, 0.02)
+WHOLE, QUICK = (20, 16000, 1e-3), (1, 2000, 0.02)
+"""How many kills, while so many examples are trained on, to this gap."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +52,15 @@ def run(scope: Scope, say: Say) -> Findings:
 
     import larank.dask
 
-    protocol, letter = QUICK if scope.quick else WHOLE, load_letter()
-    X, y = letter.X_train[: protocol.examples] / 15, letter.y_train[: protocol.examples]
+    (kills, examples, tol), letter = QUICK if scope.quick else WHOLE, load_letter()
+    X, y = letter.X_train[:examples] / 15, letter.y_train[:examples]
     optimum = larank.LinearMulticlassSVC(C=_C, tol=1e-5, random_state=0).fit(X, y).result_.dual
     options = {"n_workers": 2, "threads_per_worker": 1, "silence_logs": 50, **LOOPBACK}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         parts = da.from_array(X, chunks=(len(X) // 4, -1)), da.from_array(y, chunks=len(X) // 4)
-        model = larank.dask.LinearMulticlassSVC(C=_C, tol=protocol.tol, random_state=0).fit(*parts)
+        model = larank.dask.LinearMulticlassSVC(C=_C, tol=tol, random_state=0).fit(*parts)
         undisturbed = _seconds_of_fit(model, parts)
-        moments = np.random.default_rng(0).uniform(0.1, 0.9, protocol.kills) * undisturbed
+        moments = np.random.default_rng(0).uniform(0.1, 0.9, kills) * undisturbed
         found = [_after_kill(client, model, parts, moment, optimum, say) for moment in moments.tolist()]
     right, hit = sum(one.is_right for one in found), sum(one.shares_lost > 0 for one in found)
     return Findings(

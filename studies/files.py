@@ -24,8 +24,6 @@ NOTE = (
     "Peak: of the resident set while `fit` runs, over its level after the imports and a small fit. In memory: the same "
     "file read as a whole and trained on by the same estimator; its seconds include reading, too. One thread, wall."
 )
-
-
 WHOLE, QUICK = 100.0, 2.0
 
 

@@ -47,7 +47,9 @@ def text_like(train: int, test: int, words: int = WORDS, seed: int = 0) -> Parts
     Which column a word has does not depend on how common it is.
     """
     random = np.random.default_rng(seed)
-    X = sparse.vstack([_texts(count, words, random) for count in _in_chunks(train + test)], format="csr")
+    chunks = range(0, train + test, _TEXTS_AT_ONCE)
+    parts = [_texts(min(_TEXTS_AT_ONCE, train + test - first), words, random) for first in chunks]
+    X = sparse.vstack(parts, format="csr")
     seen = np.bincount(X.indices, minlength=words) / X.shape[0]
     _weigh(X, seen)
     weights = np.where(random.random(words) < 0.1, random.normal(size=words), 0.0) * np.sqrt(seen)
@@ -59,10 +61,6 @@ def text_like(train: int, test: int, words: int = WORDS, seed: int = 0) -> Parts
     X.has_sorted_indices = False
     X.sort_indices()
     return X[:train], y[:train], X[train:], y[train:]
-
-
-def _in_chunks(count: int) -> list[int]:
-    return [min(_TEXTS_AT_ONCE, count - first) for first in range(0, count, _TEXTS_AT_ONCE)]
 
 
 def _texts(count: int, words: int, random: Random) -> sparse.csr_matrix:

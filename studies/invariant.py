@@ -7,15 +7,15 @@ import math
 import os
 import resource
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from sklearn.preprocessing import StandardScaler
 
 from larank import LaRankClassifier, MulticlassSVC
 from larank.blocks.device import CupyDevice, Device, HostDevice, TorchDevice, device_for, device_scores
@@ -29,6 +29,8 @@ from studies.tables import column, of_rows
 SIDE = 28
 C, GAMMA = 1000.0, 0.005  # [larank] section 4.1, of pixels in [-1, 1]
 PARTS = ("stream", "exact", "covtype", "predict")
+FORESTS = COVTYPE_TRAIN, 100_000  # rows for the device, and for the compiled machine
+QUICK = {"rows": 600, "digits": 400, "batch": 300, "parts": PARTS, "tol": 0.01, "forests": (1000, 500), "patterns": 500}
 FOREST_C, FOREST_GAMMA = 3.0, 0.3  # of standardised columns; the best of six pairs on 20 000 rows
 MADE_AT_ONCE = 1 << 14  # digits, each of which takes some 100 kB on the way
 # Of the deformations: the grid of the elastic ones has a point every so many pixels, and they move a pixel by so much
@@ -98,23 +100,6 @@ def _normal(device: Device, random: np.random.Generator, shape: tuple[int, ...])
 
 
 @dataclass(frozen=True)
-class Protocol:
-    """How many digits, from how many, in calls of how many, where; and what else is measured."""
-
-    device: Any
-    rows: int
-    digits: int
-    batch: int
-    parts: tuple[str, ...]
-    memory_limit: float
-    tol: float
-    seed: int
-    forests: tuple[int, int]  # rows for the device, and for the compiled machine
-    patterns: int  # of a model that predicts
-    has_large_blocks: bool
-
-
-@dataclass(frozen=True)
 class Point:
     """Where the stream stood."""
 
@@ -172,34 +157,19 @@ def _blocks_of_a_gpu(is_wanted: bool) -> Iterator[None]:
 def digits(count: int) -> Dataset:
     """MNIST with pixels of 0 to 255, so many of its training digits."""
     data = load("mnist", KERNEL)
-    as_bytes = [np.rint((X + 1) * 127.5).astype(np.uint8) for X in (data.X_train[:count], data.X_test)]
-    return Dataset(as_bytes[0], data.y_train[:count], as_bytes[1], data.y_test)
-
-
-def _arrays(data: Dataset) -> tuple[NDArray[Any], ...]:
-    return data.X_train, data.y_train, data.X_test, data.y_test
+    some = replace(data, X_train=data.X_train[:count], y_train=data.y_train[:count])
+    return some.with_examples(lambda X: np.rint((X + 1) * 127.5).astype(np.uint8))
 
 
 def run(scope: Scope, say: Say) -> Findings:
     """The parts that are wanted; quickly, of a few hundred digits."""
-    at = scope.options
-    same = at.memory_limit, 0.01 if scope.quick else at.tol, at.seed
-    if scope.quick:
-        protocol = Protocol(at.device, 600, 400, 300, PARTS, *same, (1000, 500), 500, False)
-    else:
-        batch, sizes = at.batch or math.ceil(at.rows / 10), ((COVTYPE_TRAIN, 100_000), at.patterns)
-        protocol = Protocol(at.device, at.rows, at.digits, batch, tuple(at.parts), *same, *sizes, at.large_blocks)
-    with _blocks_of_a_gpu(protocol.has_large_blocks):
-        return _run(protocol, say)
-
-
-def _run(scope: Protocol, say: Say) -> Findings:
-    device, wanted = device_for(scope.device), scope.parts
-    data = digits(scope.digits)
-    stream = list(_streamed(scope, device, data, say)) if "stream" in wanted else []
-    fits = list(_digit_fits(scope, data, say)) if "exact" in wanted else []
-    fits += list(_forest_fits(scope, say)) if "covtype" in wanted else []
-    predictions = [_predicted(scope, device, data, say)] if "predict" in wanted else []
+    at = Namespace(**{"forests": FORESTS, **vars(scope.options), **(QUICK if scope.quick else {})})
+    with _blocks_of_a_gpu(at.large_blocks and not scope.quick):
+        device, data = device_for(at.device), digits(at.digits)
+        stream = list(_streamed(at, device, data, say)) if "stream" in at.parts else []
+        fits = list(_digit_fits(at, data, say)) if "exact" in at.parts else []
+        fits += list(_forest_fits(at, say)) if "covtype" in at.parts else []
+        predictions = [_predicted(at, device, data, say)] if "predict" in at.parts else []
     return Findings(
         rows={"stream": stream, "fits": fits, "predictions": predictions},
         others={"device": device.name},
@@ -211,14 +181,15 @@ def _run(scope: Protocol, say: Say) -> Findings:
     )
 
 
-def _streamed(scope: Protocol, device: Device, data: Dataset, say: Say) -> Iterator[Point]:
-    random, deform = np.random.default_rng(scope.seed), Deformer(device, data.X_train)
+def _streamed(at: Namespace, device: Device, data: Dataset, say: Say) -> Iterator[Point]:
+    random, deform = np.random.default_rng(at.seed), Deformer(device, data.X_train)
     gamma = GAMMA / 127.5**2
-    settings = {"C": C, "gamma": gamma, "memory_limit": scope.memory_limit, "random_state": scope.seed}
-    model = LaRankClassifier(device=scope.device, **settings)
+    settings = {"C": C, "gamma": gamma, "memory_limit": at.memory_limit, "random_state": at.seed}
+    model = LaRankClassifier(device=at.device, **settings)
     seconds = made = 0.0
-    for first in range(0, scope.rows, scope.batch):
-        count = min(scope.batch, scope.rows - first)
+    batch = at.batch or math.ceil(at.rows / 10)
+    for first in range(0, at.rows, batch):
+        count = min(batch, at.rows - first)
         began = time.perf_counter()
         rows = random.integers(0, len(data.X_train), count)
         cuts = range(0, count, MADE_AT_ONCE)
@@ -228,11 +199,11 @@ def _streamed(scope: Protocol, device: Device, data: Dataset, say: Say) -> Itera
         model.partial_fit(X, data.y_train[rows])
         took = time.perf_counter() - began
         seconds += took
-        error, at = 100 * (1 - model.score(data.X_test, data.y_test)), model.result_
+        error, result = 100 * (1 - model.score(data.X_test, data.y_test)), model.result_
         per_second, megabytes = count / took, _peak_megabytes(device)
         point = Point(
-            *(first + count, seconds, made, per_second, error, at.dual, at.support_patterns),
-            *(at.operations["optimize"], megabytes),
+            *(first + count, seconds, made, per_second, error, result.dual, result.support_patterns),
+            *(result.operations["optimize"], megabytes),
         )
         say(f"{point.rows} digits: {seconds:.1f} s, error {error:.2f} %, {point.patterns} patterns")
         yield point
@@ -244,12 +215,12 @@ def _peak_megabytes(device: Device) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
-def _digit_fits(scope: Protocol, data: Dataset, say: Say) -> Iterator[Fit]:
+def _digit_fits(at: Namespace, data: Dataset, say: Say) -> Iterator[Fit]:
     """Plain digits to a gap, and by oneDAL's solver where it is installed."""
-    data = Dataset(*(each.astype(np.float32) / 127.5 - 1 if each.ndim == 2 else each for each in _arrays(data)))
-    settings = {"C": C, "gamma": GAMMA, "tol": scope.tol}
-    settings |= {"memory_limit": scope.memory_limit, "random_state": scope.seed}
-    for device in (scope.device, None):
+    data = data.with_examples(lambda X: X.astype(np.float32) / 127.5 - 1)
+    settings = {"C": C, "gamma": GAMMA, "tol": at.tol}
+    settings |= {"memory_limit": at.memory_limit, "random_state": at.seed}
+    for device in (at.device, None):
         yield _fit("digits", MulticlassSVC(device=device, **settings), data, say)
     rival = libraries.KERNEL["intelex"]
     if libraries.installed(rival):
@@ -262,15 +233,13 @@ def _digit_fits(scope: Protocol, data: Dataset, say: Say) -> Iterator[Fit]:
         yield Fit(*row, fit.support_patterns, None, took)
 
 
-def _forest_fits(scope: Protocol, say: Say) -> Iterator[Fit]:
+def _forest_fits(at: Namespace, say: Say) -> Iterator[Fit]:
     """One pass over all rows on the device, and by the compiled machine over some."""
-    all_rows = load("covtype", LOGISTIC)
-    for device, rows in zip((scope.device, None), scope.forests, strict=True):
-        scaler = StandardScaler().fit(all_rows.X_train[:rows])
-        X, X_test = (scaler.transform(each) for each in (all_rows.X_train[:rows], all_rows.X_test))
-        settings = {"C": FOREST_C, "gamma": FOREST_GAMMA, "epochs": 1, "memory_limit": scope.memory_limit}
-        model = LaRankClassifier(device=device, random_state=scope.seed, **settings)
-        yield _fit("covtype", model, Dataset(X, all_rows.y_train[:rows], X_test, all_rows.y_test), say)
+    data = load("covtype", LOGISTIC)
+    for device, rows in zip((at.device, None), at.forests, strict=True):
+        some = replace(data, X_train=data.X_train[:rows], y_train=data.y_train[:rows]).standardised()
+        settings = {"C": FOREST_C, "gamma": FOREST_GAMMA, "epochs": 1, "memory_limit": at.memory_limit}
+        yield _fit("covtype", LaRankClassifier(device=device, random_state=at.seed, **settings), some, say)
 
 
 def _fit(problem: str, model: Any, data: Dataset, say: Say) -> Fit:
@@ -287,9 +256,9 @@ def _fit(problem: str, model: Any, data: Dataset, say: Say) -> Fit:
     return Fit(*row, at.support_patterns, gradients, took)
 
 
-def _predicted(scope: Protocol, device: Device, data: Dataset, say: Say) -> Prediction:
+def _predicted(at: Namespace, device: Device, data: Dataset, say: Say) -> Prediction:
     """By deformed digits with coefficients for two classes each."""
-    random, count = np.random.default_rng(scope.seed), scope.patterns
+    random, count = np.random.default_rng(at.seed), at.patterns
     deform = Deformer(device, data.X_train)
     cuts = [random.integers(0, len(data.X_train), min(MADE_AT_ONCE, count - n)) for n in range(0, count, MADE_AT_ONCE)]
     support = np.concatenate([device.get(deform(cut, random)) for cut in cuts])
@@ -300,7 +269,7 @@ def _predicted(scope: Protocol, device: Device, data: Dataset, say: Say) -> Pred
     seconds = math.inf
     for _ in range(3):
         began = time.perf_counter()
-        device_scores(scope.device, kernel, data.X_test, support, coefficients)
+        device_scores(at.device, kernel, data.X_test, support, coefficients)
         seconds = min(seconds, time.perf_counter() - began)
     say(f"{len(data.X_test)} digits with {count} patterns: {seconds:.3f} s")
     return Prediction(count, len(data.X_test), seconds)

@@ -8,10 +8,10 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -87,25 +87,18 @@ Key = TypeVar("Key")
 Found = TypeVar("Found")
 
 
-@dataclass
-class Turns(Generic[Key, Found]):
-    """What was measured, by name, and what failed and why."""
-
-    found: dict[Key, list[Found]] = field(default_factory=dict)
-    failed: dict[Key, str] = field(default_factory=dict)
-
-
 def take_turns(
     measures: Mapping[Key, Callable[[], Found]],
     repeats: int,
     told: Callable[[Key, Found | str], None],
     is_slow: Callable[[Found], bool] = lambda run: False,
-) -> Turns[Key, Found]:
+) -> tuple[dict[Key, list[Found]], dict[Key, str]]:
     """Measure each so often, in turns, so that a busy minute of the machine hits all of them alike.
 
-    One that is slow, fails or exceeds its limit has no further turn.
+    One that is slow, fails or exceeds its limit has no further turn. Returns what was measured, and why others failed.
     """
-    turns: Turns[Key, Found] = Turns()
+    found: dict[Key, list[Found]] = {}
+    failed: dict[Key, str] = {}
     waiting = list(measures)
     for _ in range(repeats):
         for name in tuple(waiting):
@@ -113,14 +106,14 @@ def take_turns(
                 run = measures[name]()
             except (TimeoutExceededError, ChildFailedError) as failure:
                 told(name, str(failure))
-                turns.failed[name] = str(failure).strip().splitlines()[-1]
+                failed[name] = str(failure).strip().splitlines()[-1]
                 waiting.remove(name)
                 continue
             told(name, run)
-            turns.found.setdefault(name, []).append(run)
+            found.setdefault(name, []).append(run)
             if is_slow(run):
                 waiting.remove(name)
-    return turns
+    return found, failed
 
 
 # ---- The machine ----

@@ -102,7 +102,7 @@ def _rows(
 ) -> list[Row]:
     data = load(name, LOGISTIC).drawn(examples, 1)
     rows: list[Row] = []
-    with storage.stored(name, {"X": data.X_train, "y": data.y_train}, {}) as folder:
+    with storage.stored(name, {"X": data.X_train, "y": data.y_train}) as folder:
         for estimator in estimators:
             ample: float | None = None
             for limit in (AMPLE, *sorted(limits, reverse=True)):

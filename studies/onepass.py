@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from larank import LaRankClassifier, LinearMulticlassSVC, MulticlassSVC, SequenceTagger
 from larank.sequence.entities import entity_report
@@ -73,9 +72,7 @@ def _kernel(name: str, seed: int, scope: Scope) -> Dataset:
         parts = [Drawn(DRAWN + seed, stream).rows(count)[:2] for stream, count in ((1, rows), (2, TESTED))]
         return Dataset(*parts[0], *parts[1])
     data = load(name, KERNEL_SETS[name])
-    if name != "letter":
-        scaler = StandardScaler().fit(data.X_train)
-        data = Dataset(scaler.transform(data.X_train), data.y_train, scaler.transform(data.X_test), data.y_test)
+    data = data if name == "letter" else data.standardised()
     return data.drawn(rows, rows) if scope.quick else data
 
 
@@ -128,11 +125,10 @@ def _kernel_learners(given: dict[str, float]) -> Learners:
     def mapped(seed: int) -> Any:
         return make_pipeline(RBFSampler(gamma=given["gamma"], n_components=FOURIER, random_state=seed), _sgd(seed))
 
+    bounded = {**given, "max_patterns": PATTERNS}
     return {
         "larank": lambda seed: LaRankClassifier(random_state=seed, **given),
-        f"larank, {PATTERNS} patterns": lambda seed: LaRankClassifier(
-            max_patterns=PATTERNS, random_state=seed, **given
-        ),
+        f"larank, {PATTERNS} patterns": lambda seed: LaRankClassifier(random_state=seed, **bounded),
         f"SGDClassifier, averaged, {FOURIER} Fourier features": mapped,
     }
 
@@ -147,7 +143,6 @@ def _of_sequences(name: str, seed: int, scope: Scope) -> dict[str, tuple[float, 
     found = {}
     for inference, order in (("exact", 1), ("greedy", 10 if name == "ocr_words" else 2)):
         settings = {"inference": inference, "order": order, "random_state": seed, "certify": False}
-
         best = _quality(name, data, {**settings, "epochs": EPOCHS})
         for learner, others in TAGGERS.items():
             found[f"{learner}, {inference}"] = _quality(name, data, {**settings, **others}), best

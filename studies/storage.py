@@ -13,15 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+_CSR = "data", "indices", "indptr", "shape"
+
 
 @contextmanager
-def stored(name: str, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> Iterator[Path]:
-    """A temporary folder with the arrays, and `about`, what JSON can hold."""
+def stored(name: str, arrays: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> Iterator[Path]:
+    """A temporary folder with the arrays and the dense or CSR matrices, and `about`, what JSON can hold."""
     with tempfile.TemporaryDirectory(prefix=f"larank-{name}-") as path:
         folder = Path(path)
-        for key, values in arrays.items():
-            np.save(folder / f"{key}.npy", values)
-        (folder / "about.json").write_text(json.dumps(about))
+        for key, X in arrays.items():
+            parts = {"": X}
+            if sparse.issparse(X):
+                parts = {f"_{part}": np.asarray(getattr(X, part)) for part in _CSR}
+            for part, values in parts.items():
+                np.save(folder / f"{key}{part}.npy", values)
+        (folder / "about.json").write_text(json.dumps(about or {}))
         yield folder
 
 
@@ -31,19 +37,11 @@ def array(folder: Path, key: str) -> NDArray[Any]:
     return found
 
 
-def matrix_arrays(key: str, X: Any) -> dict[str, NDArray[Any]]:
-    """The arrays of a dense or CSR matrix, under names from which `matrix` finds it again."""
-    if not sparse.issparse(X):
-        return {key: X}
-    parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
-    return {f"{key}_{part}": values for part, values in parts.items()}
-
-
 def matrix(folder: Path, key: str) -> Any:
     """A dense or CSR matrix."""
     if (folder / f"{key}.npy").exists():
         return array(folder, key)
-    data, indices, indptr, shape = (array(folder, f"{key}_{part}") for part in ("data", "indices", "indptr", "shape"))
+    data, indices, indptr, shape = (array(folder, f"{key}_{part}") for part in _CSR)
     return sparse.csr_matrix((data, indices, indptr), shape=tuple(shape), copy=False)
 
 

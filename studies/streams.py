@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from sklearn.svm import SVC
 
 from larank import LaRankClassifier
 from studies.study import Findings, Say, Scope, Study
-from studies.tables import Columns, column, figure, of_rows
+from studies.tables import MEGABYTE, Columns, column, figure, of_rows
 
 FEATURES, CLASSES, CENTERS = 12, 5, 50
 C, GAMMA = 1.0, 1 / FEATURES
@@ -56,14 +57,12 @@ class Mapped:
         self._is_new = True
 
     def partial_fit(self, X: Any, y: _Labels) -> None:
-        """One pass."""
         if self._is_new:
             self._map.fit(X)
         self._is_new = False
         self._model.partial_fit(self._map.transform(X), y, classes=np.arange(CLASSES))
 
     def predict(self, X: Any) -> Any:
-        """Labels."""
         return self._model.predict(self._map.transform(X))
 
 
@@ -75,13 +74,11 @@ class Window:
         self._X, self._y = np.empty((0, FEATURES), np.float32), np.empty(0, np.int64)
 
     def partial_fit(self, X: Any, y: _Labels) -> None:
-        """Forget the oldest rows."""
         self._X = np.concatenate([self._X, X])[-self._rows :]
         self._y = np.concatenate([self._y, y])[-self._rows :]
         self._model.fit(self._X, self._y)
 
     def predict(self, X: Any) -> Any:
-        """Labels."""
         return self._model.predict(X)
 
 
@@ -92,12 +89,10 @@ class River:
         self._model = model
 
     def partial_fit(self, X: Any, y: _Labels) -> None:
-        """Row by row."""
         for row, label in zip(X.tolist(), y.tolist(), strict=True):
             self._model.learn_one(dict(enumerate(row)), label)
 
     def predict(self, X: Any) -> Any:
-        """Labels, as one after the other."""
         return np.array([self._model.predict_one(dict(enumerate(row))) for row in X.tolist()])
 
 
@@ -114,19 +109,14 @@ def _river() -> Mapping[str, Callable[[], Any]]:
     }
 
 
-def larank(max_patterns: int | None, forget: str = "least", cost: float = C) -> LaRankClassifier:
+def larank(max_patterns: int | None, forget: str = "least") -> LaRankClassifier:
     """Ours."""
-    return LaRankClassifier(C=cost, gamma=GAMMA, max_patterns=max_patterns, forget=forget, n_jobs=1, random_state=0)
+    return LaRankClassifier(C=C, gamma=GAMMA, max_patterns=max_patterns, forget=forget, n_jobs=1, random_state=0)
 
 
 def fourier(components: int) -> Mapped:
     """Random Fourier features."""
     return Mapped(RBFSampler(gamma=GAMMA, n_components=components, random_state=0))
-
-
-def nystroem(components: int) -> Mapped:
-    """A map on a sample of the first rows."""
-    return Mapped(Nystroem(gamma=GAMMA, n_components=components, random_state=0))
 
 
 # ---- Without an end ----
@@ -144,26 +134,21 @@ class Length:
     patterns: int = column("patterns", "d")
 
 
-def _resident() -> float:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
-
-
-def _endless(name: str, model: Any, looks: Sequence[int], chunk: int, seed: int, say: Say) -> list[Length]:
-    stream, (X_test, y_test, _) = Drawn(seed, 1), Drawn(seed, 2).rows(TESTED)
+def _endless(name: str, model: Any, looks: Sequence[int], chunk: int, say: Say) -> list[Length]:
+    stream, (X_test, y_test, _) = Drawn(SEED, 1), Drawn(SEED, 2).rows(TESTED)
     found: list[Length] = []
-    done, seconds, since = 0, 0.0, 0
-    for look in looks:
-        while done < look:
+    for before, look in pairwise((0, *looks)):
+        seconds = 0.0
+        for _ in range(before, look, chunk):
             X, y, _ = stream.rows(chunk)
             began = time.process_time()
             model.partial_fit(X, y)
             seconds += time.process_time() - began
-            done, since = done + chunk, since + chunk
         error = float(np.mean(model.predict(X_test) != y_test))
         patterns = len(getattr(model, "support_", ()))
-        found.append(Length(name, done, error, 1e6 * seconds / since, _resident(), patterns))
-        say(f"{name}: {done:,} rows, error {100 * error:.2f} %, {found[-1].micros:.1f} us per row")
-        seconds, since = 0.0, 0
+        resident = int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / MEGABYTE
+        found.append(Length(name, look, error, 1e6 * seconds / (look - before), resident, patterns))
+        say(f"{name}: {look:,} rows, error {100 * error:.2f} %, {found[-1].micros:.1f} us per row")
     return found
 
 
@@ -181,9 +166,9 @@ class Drift:
     seconds: float
 
 
-def _drift(name: str, model: Any, rows: int, chunk: int, seed: int, say: Say) -> Drift:
+def _drift(name: str, model: Any, rows: int, chunk: int, say: Say) -> Drift:
     """Each chunk is predicted, then learned. In the middle every label becomes the next one."""
-    stream, errors, began = Drawn(seed, 3), [], time.process_time()
+    stream, errors, began = Drawn(SEED, 3), [], time.process_time()
     for first in range(0, rows, chunk):
         X, y, _ = stream.rows(chunk)
         y = (y + (first >= rows // 2)) % CLASSES
@@ -200,20 +185,10 @@ def _drift(name: str, model: Any, rows: int, chunk: int, seed: int, say: Say) ->
 # ---- The study ----
 
 
-@dataclass(frozen=True)
-class Protocol:
-    """After how many rows the first part looks, its chunks, rows and chunks of the second, and the size of models."""
-
-    looks: tuple[int, ...]
-    chunk: int
-    drift_rows: int
-    drift_chunk: int
-    size: int
-    seed: int = 11  # the constants were chosen on other streams
-
-
-WHOLE = Protocol((10_000, 50_000, 100_000, 500_000, 1_000_000), 10_000, 40_000, 500, 1000)
-QUICK = Protocol((1000, 2000), 1000, 4800, 300, 100)
+# After how many rows the first part looks, its chunks, rows and chunks of the second, and the size of models.
+WHOLE = (10_000, 50_000, 100_000, 500_000, 1_000_000), 10_000, 40_000, 500, 1000
+QUICK = (1000, 2000), 1000, 4800, 300, 100
+SEED = 11  # the constants were chosen on other streams
 
 
 def _learners(size: int) -> Mapping[str, Callable[[], Any]]:
@@ -223,7 +198,7 @@ def _learners(size: int) -> Mapping[str, Callable[[], Any]]:
         f"max_patterns={size}": lambda: larank(size),
         f"max_patterns={2 * size}": lambda: larank(2 * size),
         f"SGD, {size} Fourier features": lambda: fourier(size),
-        f"SGD, Nystroem of {size}": lambda: nystroem(size),
+        f"SGD, Nystroem of {size}": lambda: Mapped(Nystroem(gamma=GAMMA, n_components=size, random_state=0)),
     }
 
 
@@ -240,18 +215,15 @@ def _followers(size: int) -> Mapping[str, Callable[[], Any]]:
 
 def run(scope: Scope, say: Say) -> Findings:
     """All learners, one after the other."""
-    at = QUICK if scope.quick else WHOLE
-    _, y, best = Drawn(at.seed, 2).rows(TESTED)
+    looks, chunk, drift_rows, drift_chunk, size = QUICK if scope.quick else WHOLE
+    _, y, best = Drawn(SEED, 2).rows(TESTED)
     lengths: list[Length] = []
-    for name, make in _learners(at.size).items():
-        is_bounded = name != "LaRankClassifier"
-        looks = at.looks if is_bounded else [look for look in at.looks if look <= MOST_UNBOUNDED]
-        lengths += _endless(name, make(), looks, at.chunk, at.seed, say)
+    for name, make in _learners(size).items():
+        most = MOST_UNBOUNDED if name == "LaRankClassifier" else looks[-1]
+        lengths += _endless(name, make(), [look for look in looks if look <= most], chunk, say)
     if not _river():
         say("river is not installed, left out")
-    drifts = [
-        _drift(name, make(), at.drift_rows, at.drift_chunk, at.seed, say) for name, make in _followers(at.size).items()
-    ]
+    drifts = [_drift(name, make(), drift_rows, drift_chunk, say) for name, make in _followers(size).items()]
     best_error = float(np.mean(best != y))
     return Findings(
         rows={"lengths": lengths, "drifts": drifts},
@@ -261,7 +233,7 @@ def run(scope: Scope, say: Say) -> Findings:
             of_rows(
                 "Prequential error in percent, before and after labels have changed places",
                 drifts,
-                _drift_columns(len(drifts[0].after), at.drift_chunk),
+                _drift_columns(len(drifts[0].after), drift_chunk),
             ),
         ],
         lines=[f"the best that can be said of the labels has {100 * best_error:.2f} % of errors"],

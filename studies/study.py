@@ -124,7 +124,8 @@ def is_so(what: str, holds: bool | None, bar: str) -> Claim:
 class Findings:
     """What a study found: rows and other numbers by their name in the JSON file, tables, lines and claims.
 
-    A subclass has fields of its own, which are also written, and makes its tables from them.
+    Numbers take the place of rows of the same name there. A subclass has fields of its own, which are also written, and
+    makes its tables from them.
     """
 
     rows: dict[str, list[Any]] = field(default_factory=dict, kw_only=True)
@@ -224,8 +225,7 @@ class Study:
             options["--datasets --problems"] = {"nargs": "+", "default": (), "metavar": "NAME", "help": only}
         if self.has_seeds:
             options["--seeds"] = {"type": count, "help": "repeat everything random so often; else the study decides"}
-        if self.solvers:
-            names = tuple(self.solvers)
+        if names := tuple(self.solvers):
             options["--solvers"] = {"nargs": "+", "choices": names, "default": names, "metavar": "NAME"}
             other = "an interpreter in which another version of larank is installed, to be run beside this one"
             options["--against"] = {"default": "", "metavar": "PYTHON", "help": other}

@@ -23,13 +23,25 @@ LIMITS, QUICK_LIMITS = (1.0, 3.0, 10.0), (0.2,)
 _ENDLESS = 10**9
 
 
+_KERNEL = ("covtype100k", "mnist")
+
+
 @dataclass(frozen=True)
 class Case:
-    """An estimator that would train for long: how it is made for a data set, and what it is fitted on."""
+    """An estimator that would train for long: its other parameters, its data sets, and what it is fitted on.
 
-    make: Callable[[Any], Any]
-    datasets: tuple[str, ...]
+    The first word of the name is the estimator. `takes` is what it takes of the problem's parameters.
+    """
+
+    name: str
+    others: Mapping[str, Any]
+    datasets: tuple[str, ...] = _KERNEL
+    takes: tuple[str, ...] = ("C", "gamma")
     arguments: Callable[[Dataset], tuple[Any, ...]] = lambda data: (data.X_train, data.y_train)
+
+    def make(self, given: Mapping[str, Any]) -> Any:
+        taken = {name: given[name] for name in self.takes}
+        return getattr(larank, self.name.partition(",")[0])(**taken, random_state=0, **self.others)
 
 
 def _candidates(data: Dataset) -> tuple[Any, ...]:
@@ -47,60 +59,34 @@ def _pixels(data: Dataset) -> tuple[Any, ...]:
     return np.asarray(data.X_train[:20000], dtype=np.float64), data.y_train[:20000]
 
 
-_KERNEL = ("covtype100k", "mnist")
-CASES: Mapping[str, Case] = {
-    "LaRankClassifier": Case(lambda given: larank.LaRankClassifier(**given, epochs=_ENDLESS), _KERNEL),
-    "LaRankClassifier, 200 MB": Case(
-        lambda given: larank.LaRankClassifier(**given, memory_limit=2e8, epochs=_ENDLESS), _KERNEL
-    ),
-    "LaRankClassifier, gap": Case(
-        lambda given: larank.LaRankClassifier(**given, stop="gap", tol=1e-9, max_iter=_ENDLESS), _KERNEL
-    ),
-    "LaSVMClassifier": Case(lambda given: larank.LaSVMClassifier(**given, epochs=1), _KERNEL),
-    "LaSVMClassifier, gap": Case(
-        lambda given: larank.LaSVMClassifier(**given, stop="gap", tol=1e-9, max_iter=_ENDLESS), _KERNEL
-    ),
-    "MulticlassSVC": Case(lambda given: larank.MulticlassSVC(**given, tol=1e-9, max_iter=_ENDLESS), _KERNEL),
-    "MulticlassSVC, published": Case(
-        lambda given: larank.MulticlassSVC(**given, solver="published", max_iter=_ENDLESS), _KERNEL
-    ),
-    "HullerClassifier": Case(
-        lambda given: larank.HullerClassifier(gamma=given["gamma"], epochs=_ENDLESS, random_state=0), _KERNEL
-    ),
-    "TrackingSVC": Case(lambda given: larank.TrackingSVC(**given, epochs=_ENDLESS), _KERNEL),
-    "KernelPerceptron": Case(
-        lambda given: larank.KernelPerceptron(gamma=given["gamma"], epochs=_ENDLESS, random_state=0), _KERNEL
-    ),
-    "KernelPassiveAggressive": Case(lambda given: larank.KernelPassiveAggressive(**given, epochs=_ENDLESS), _KERNEL),
-    "AmbiguousClassifier": Case(
-        lambda given: larank.AmbiguousClassifier(**given, epochs=_ENDLESS), ("mnist",), _candidates
-    ),
-    "PrimalMulticlassSVC": Case(
-        lambda given: larank.PrimalMulticlassSVC(**given, n_components=300, tol=1e-12, max_iter=_ENDLESS), _KERNEL
-    ),
-    "LinearMulticlassSVC": Case(
-        lambda given: larank.LinearMulticlassSVC(C=given["C"], tol=1e-12, max_iter=_ENDLESS, random_state=0),
-        (*_KERNEL, "news20"),
-    ),
-    "SGDQNClassifier": Case(
-        lambda given: larank.SGDQNClassifier(epochs=_ENDLESS, random_state=0), (*_KERNEL, "news20")
-    ),
-    "SequenceTagger": Case(lambda given: larank.SequenceTagger(epochs=_ENDLESS, random_state=0), ("conll2000",)),
-    "SequenceTagger, gap": Case(
-        lambda given: larank.SequenceTagger(stop="gap", tol=1e-9, max_iter=_ENDLESS, random_state=0), ("conll2000",)
-    ),
-    "StructuredSVC": Case(
-        lambda given: larank.StructuredSVC(larank.MulticlassModel(10), epochs=_ENDLESS, random_state=0),
-        ("mnist",),
-        _pixels,
-    ),
-    "StructuredSVC, svmstruct": Case(
-        lambda given: larank.StructuredSVC(
-            larank.MulticlassModel(10), solver="svmstruct", tol=1e-9, max_iter=_ENDLESS, random_state=0
-        ),
-        ("mnist",),
-        _pixels,
-    ),
+_PASSES, _ITERATIONS = {"epochs": _ENDLESS}, {"max_iter": _ENDLESS}
+_SMALL_GAP = {"tol": 1e-9, **_ITERATIONS}
+_TO_GAP = {"stop": "gap", **_SMALL_GAP}
+_LINEAR, _TEXT, _IMAGES = (*_KERNEL, "news20"), ("conll2000",), ("mnist",)
+_MODEL = {"model": larank.MulticlassModel(10)}
+CASES = {
+    case.name: case
+    for case in (
+        Case("LaRankClassifier", _PASSES),
+        Case("LaRankClassifier, 200 MB", {"memory_limit": 2e8, **_PASSES}),
+        Case("LaRankClassifier, gap", _TO_GAP),
+        Case("LaSVMClassifier", {"epochs": 1}),
+        Case("LaSVMClassifier, gap", _TO_GAP),
+        Case("MulticlassSVC", _SMALL_GAP),
+        Case("MulticlassSVC, published", {"solver": "published", **_ITERATIONS}),
+        Case("HullerClassifier", _PASSES, takes=("gamma",)),
+        Case("TrackingSVC", _PASSES),
+        Case("KernelPerceptron", _PASSES, takes=("gamma",)),
+        Case("KernelPassiveAggressive", _PASSES),
+        Case("AmbiguousClassifier", _PASSES, _IMAGES, arguments=_candidates),
+        Case("PrimalMulticlassSVC", {"n_components": 300, "tol": 1e-12, **_ITERATIONS}),
+        Case("LinearMulticlassSVC", {"tol": 1e-12, **_ITERATIONS}, _LINEAR, takes=("C",)),
+        Case("SGDQNClassifier", _PASSES, _LINEAR, takes=()),
+        Case("SequenceTagger", _PASSES, _TEXT, takes=()),
+        Case("SequenceTagger, gap", _TO_GAP, _TEXT, takes=()),
+        Case("StructuredSVC", {**_MODEL, **_PASSES}, _IMAGES, (), _pixels),
+        Case("StructuredSVC, svmstruct", {**_MODEL, "solver": "svmstruct", **_SMALL_GAP}, _IMAGES, (), _pixels),
+    )
 }
 _QUICK_CASES = ("LaRankClassifier", "LinearMulticlassSVC")
 
@@ -142,13 +128,6 @@ class Row:
 def _longest(breakdown: Mapping[str, float]) -> str:
     parts = sorted(breakdown.items(), key=lambda part: -part[1])[:3]
     return ", ".join(f"{name} {seconds:.1f}" for name, seconds in parts)
-
-
-def _limited(case: Case, data: Dataset, given: dict[str, Any], limit: float) -> tuple[float, Any]:
-    model, arguments = case.make(given).set_params(time_limit=limit), case.arguments(data)
-    began = time.perf_counter()
-    model.fit(*arguments)
-    return time.perf_counter() - began, model.result_
 
 
 def _answered(case: Case, data: Dataset, given: dict[str, Any], after: float) -> float:
@@ -195,9 +174,11 @@ def run(scope: Scope, say: Say) -> Findings:
 
 def _rows(name: str, dataset: str, limits: Sequence[float], say: Say) -> Iterator[Row]:
     case, (data, given) = CASES[name], _data(dataset)
-    given = {**given, "random_state": 0} if given else given
     for limit in limits:
-        taken, result = _limited(case, data, given, limit)
+        model, arguments = case.make(given).set_params(time_limit=limit), case.arguments(data)
+        began = time.perf_counter()
+        model.fit(*arguments)
+        taken, result = time.perf_counter() - began, model.result_
         answered = _answered(case, data, given, limit)
         yield Row(name, dataset, limit, taken, answered, result.iterations, result.exact, result.breakdown)
         say(f"{name} on {dataset}: {taken:.2f} s of {limit:g}, Ctrl-C answered after {answered:.2f} s")

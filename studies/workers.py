@@ -6,6 +6,7 @@ And the rounds that a fit takes on partitions of one process, as many as are wan
 from __future__ import annotations
 
 import time
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,17 +34,7 @@ ROUNDS = (
     ("news20", True, 3.0),
     ("mnist", True, 3.0),
 )
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """Rows of the fit, repetitions of the corpus, turns, partitions, and whether data are small ones, always here."""
-
-    rows: int
-    times: int
-    turns: int
-    partitions: int
-    is_quick: bool = False
+QUICK = {"rows": 2000, "times": 2, "turns": 1, "partitions": 4}
 
 
 @dataclass(frozen=True)
@@ -73,38 +64,32 @@ def _claims(runs: Sequence[Run]) -> list[Claim]:
 
 def run(scope: Scope, say: Say) -> Findings:
     """The parts that are wanted; quickly, with two thousand letters and two hundred sentences."""
-    at = scope.options
-    protocol = Protocol(2000, 2, 1, 4, True) if scope.quick else Protocol(at.rows, at.times, at.turns, at.partitions)
+    at = Namespace(**{**vars(scope.options), **(QUICK if scope.quick else {})})
     work = {"fit": _fits, "tag": _taggings, "rounds": _rounds}
-    runs = [found for part in at.parts for found in work[part](protocol, say)]
+    runs = [found for part in at.parts for found in work[part](at, say)]
     tables = [of_rows("Least seconds of all turns, data loading apart", runs)]
     return Findings(rows={"runs": runs}, tables=tables, claims=_claims(runs))
 
 
-def _rounds(scope: Protocol, say: Say) -> Sequence[Run]:
+def _rounds(at: Namespace, say: Say) -> Sequence[Run]:
     """Crammer-Singer, C = 1, rows cut into partitions of one size as they come."""
     found: list[Run] = []
-    for name, has_intercept, passes in (("letter", True, 3.0),) if scope.is_quick else ROUNDS:
-        X, y = _rows(scope) if scope.is_quick else _data(name)
+    for name, has_intercept, passes in (("letter", True, 3.0),) if at.quick else ROUNDS:
+        X, y = _rows(at, name)
         labels = np.unique(y, return_inverse=True)[1].astype(np.int32)
         problem = LinearProblem("crammer-singer", int(labels.max()) + 1, float(has_intercept))
         ones = np.ones(len(labels))
-        parts = partitions_of(X, labels, ones, ones, problem, scope.partitions)
+        parts = partitions_of(X, labels, ones, ones, problem, at.partitions)
         rounds = Rounds(LocalExecutor(parts), seed=0, passes_per_round=passes, target=TOL)
         began = time.perf_counter()
         with progress_for(0) as progress:
-            at = train(rounds, Limits(TOL, MOST_PASSES, None), progress).objectives
-        gap = (at.primal - at.dual) / at.primal
-        how = f"{scope.partitions} partitions, {passes:g} passes a round"
+            reached = train(rounds, Limits(TOL, MOST_PASSES, None), progress).objectives
+        gap = (reached.primal - reached.dual) / reached.primal
+        how = f"{at.partitions} partitions, {passes:g} passes a round"
         how += "" if has_intercept else ", no intercept"
         found.append(Run(f"rounds, {name}", how, time.perf_counter() - began, gap, rounds.iterations(), rounds.rounds))
         say(f"{name}, {how}: {rounds.rounds} rounds, gap {gap:.1e}")
     return found
-
-
-def _data(name: str) -> tuple[Any, Any]:
-    data = load(name, LINEAR)
-    return data.X_train, data.y_train
 
 
 def _cluster(workers: int) -> Any:
@@ -113,13 +98,15 @@ def _cluster(workers: int) -> Any:
     return LocalCluster(n_workers=workers, threads_per_worker=1, silence_logs=50, **LOOPBACK)
 
 
-def _fits(scope: Protocol, say: Say) -> Sequence[Run]:
+def _fits(at: Namespace, say: Say) -> Sequence[Run]:
     import dask.array as da
     from distributed import Client, wait
 
     import larank.dask
 
-    X, y = _rows(scope)
+    X, y = _rows(at, "covtype")
+    X, y = X[: at.rows], y[: at.rows]
+    X = np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X)
     best: dict[str, Run] = {}
     with _cluster(1) as one, _cluster(2) as two, Client(one) as client_of_one, Client(two) as client_of_two:
         kept = {}
@@ -128,7 +115,7 @@ def _fits(scope: Protocol, say: Say) -> Sequence[Run]:
             parts = da.from_array(X, chunks=(size, -1)), da.from_array(y, chunks=size)
             kept[how] = tuple(client.persist(part) for part in parts)
             wait(kept[how])
-        for turn in range(scope.turns):
+        for turn in range(at.turns):
             settings = {"tol": TOL, "random_state": turn}  # the gap is known after full loops only: luck counts
             for how in ("one thread", *kept):
                 began = time.perf_counter()
@@ -137,29 +124,30 @@ def _fits(scope: Protocol, say: Say) -> Sequence[Run]:
                 else:
                     client = client_of_one if how == "one worker" else client_of_two
                     model = larank.dask.LinearMulticlassSVC(**settings).fit(*kept[how], client=client)
-                seconds, at = time.perf_counter() - began, model.result_
-                say(f"fit, {how}: {seconds:.2f} s, gap {at.relative_gap:.1e}")
-                found = Run("fit", how, seconds, at.relative_gap, at.iterations, at.operations.get("rounds"))
+                seconds, result = time.perf_counter() - began, model.result_
+                say(f"fit, {how}: {seconds:.2f} s, gap {result.relative_gap:.1e}")
+                rounds = result.operations.get("rounds")
+                found = Run("fit", how, seconds, result.relative_gap, result.iterations, rounds)
                 best[how] = min(best.get(how, found), found, key=lambda each: each.seconds)
     return tuple(best.values())
 
 
-def _rows(scope: Protocol) -> tuple[Any, Any]:
-    if scope.is_quick:
+def _rows(at: Namespace, name: str) -> tuple[Any, Any]:
+    """Training examples; in the quick form the first letters, whatever is asked for."""
+    if at.quick:
         letter = load_letter()
-        return letter.X_train[: scope.rows] / 15, letter.y_train[: scope.rows]
-    data = load("covtype", LINEAR)
-    X = data.X_train[: scope.rows]
-    return np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X), data.y_train[: scope.rows]
+        return letter.X_train[: at.rows] / 15, letter.y_train[: at.rows]
+    data = load(name, LINEAR)
+    return data.X_train, data.y_train
 
 
-def _taggings(scope: Protocol, say: Say) -> Sequence[Run]:
+def _taggings(at: Namespace, say: Say) -> Sequence[Run]:
     import dask.bag as db
     from distributed import Client
 
     import larank.dask
 
-    if scope.is_quick or not is_available("conll2000"):
+    if at.quick or not is_available("conll2000"):
         X = test = [["the", "dog", "sees", "a", "cat"], ["cats", "run"]] * 100
         y = [["D", "N", "V", "D", "N"], ["N", "V"]] * 100
     else:
@@ -169,8 +157,8 @@ def _taggings(scope: Protocol, say: Say) -> Sequence[Run]:
     best: dict[str, Run] = {}
     for how, workers in (("one worker", 1), ("two workers", 2)):
         with _cluster(workers) as cluster, Client(cluster) as client:
-            bag = client.persist(db.from_sequence(list(test) * scope.times, npartitions=PARTITIONS))
-            for _ in range(scope.turns):
+            bag = client.persist(db.from_sequence(list(test) * at.times, npartitions=PARTITIONS))
+            for _ in range(at.turns):
                 began = time.perf_counter()
                 tags = larank.dask.predict(tagger, bag).map_partitions(_tokens).compute(scheduler=client)
                 seconds = time.perf_counter() - began

@@ -589,6 +589,10 @@ WRONG_OTHERWISE = [
     ({"class_weight": {0: -1.0}}, r"class_weight must not be negative or infinite, got {0: -1.0}"),
     ({"class_weight": {0: np.inf}}, r"class_weight must not be negative or infinite, got {0: inf}"),
     ({"kernel": "gauss"}, "kernel must be .*; got 'gauss'.*callable"),
+    *(
+        ({"kernel": kernel, "gamma": "big"}, "gamma must be 'scale', 'auto' or a finite number > 0, got 'big'")
+        for kernel in ("linear", "precomputed")
+    ),
     ({"operations": ("old",)}, r"operations must contain 'new', got \('old',\)"),
     ({"operations": ()}, r"operations must contain 'new', got \(\)"),
     ({"operations": None}, "operations must .*None"),
@@ -609,18 +613,6 @@ WRONG_OTHERWISE = [
     ({"label_kernel": np.diag([1, np.inf, 1])}, "label_kernel must hold finite numbers, got inf"),
     ({"label_kernel": np.zeros((3, 3))}, "label_kernel must not be zero"),
     ({"label_kernel": "tree"}, "label_kernel must be an array of numbers, got 'tree'"),
-]
-# What is right alone and cannot act together.
-CANNOT_ACT = [
-    ({"stop": "epochs", "epochs": 1, "tol": 0.1}, "tol acts with stop='gap'.* only; got tol=0.1"),
-    ({"stop": "gap", "epochs": 2}, "epochs acts with stop='epochs' only; got epochs=2"),
-    ({"stop": "gap", "certify": False}, "certify=False acts with stop='epochs' only"),
-    ({"stop": "gap", "finish": False}, "finish=False acts with stop='epochs' only"),
-    ({"schedule": "adaptive", "n_reprocess": 3}, "n_reprocess acts with schedule='fixed' only; got n_reprocess=3"),
-    ({"label_budget": 9, "epochs": 2}, "label_budget acts with stop='epochs' and epochs=1 or 'auto' only"),
-    ({"label_budget": 9, "stop": "gap"}, "label_budget acts with stop='epochs' and epochs=1 or 'auto' only"),
-    ({"selection": "random", "sample_size": 9}, "sample_size cannot act with selection='random'; got sample_size=9"),
-    ({"decision": "average", "budget": 5}, r"budget acts with decision='last' only.*got budget=5"),
 ]
 # With what there is no partial_fit.
 NEEDS_ALL_EXAMPLES = [
@@ -667,27 +659,11 @@ def _csr(change, kind="csr"):
     return stored
 
 
-def _too_many_rows(stored):
-    stored.indptr = np.concatenate([stored.indptr, np.full(1000, stored.indptr[-1], stored.indptr.dtype)])
-
-
-def _rows_that_wrap(stored):
-    """Every difference of two neighbours is positive, in 32 bits."""
-    stored.indptr[1:3] = 2**31 - 1, -(2**31)
-    stored.indptr[3:-1] = -1
-
-
-def _too_few_values(stored):
-    stored.data = stored.data[:3].copy()
-
-
 ROWS = "X must have row indices from 0 to 59, .*; got 1000000000"
-COLUMNS = r"X must have column indices from 0 to 3, .*; got (1000|-1)"
-STRUCTURE = r"X must have an indptr that never decreases|indptr|data"
+COLUMNS = r"X must have column indices from 0 to 3, .*; got 1000"
+STRUCTURE = "X must have an indptr that never decreases"
 # Examples, labels, the words that must be there.
 WRONG_DATA = {
-    "no examples": (lambda: (X[:0], y[:0]), r"0 sample\(s\).*minimum of 1"),
-    "no features": (lambda: (X[:, :0], y), r"0 feature\(s\).*minimum of 1"),
     "sparse without examples": (lambda: (sparse.csr_matrix(X[:0]), y[:0]), r"0 sample\(s\).*minimum of 1"),
     "sparse without features": (lambda: (sparse.csr_matrix(X[:, :0]), y), r"0 feature\(s\).*minimum of 1"),
     "a vector": (lambda: (X[:, 0], y), "Expected 2D array, got 1D array"),
@@ -701,11 +677,7 @@ WRONG_DATA = {
         lambda: (np.where(X > 2, "red", X.astype(object)), y),
         r"larank\.TableEncoder makes numbers of words and missing values.*could not convert string to float: 'red'",
     ),
-    "complex numbers": (lambda: (X + 1j, y), "Complex data not supported"),
-    "a number beyond all floats": (
-        lambda: (np.where(X > 2, 10**400, X.astype(object)), y),
-        r"column \d+ holds 10{400} ",
-    ),
+    "an integer too large": (lambda: (np.where(X > 2, 10**400, X.astype(object)), y), r"column \d+ holds 10{400} in"),
     "NaN": (
         lambda: (spoiled(X, (3, 2), np.nan), y),
         r"column 2 holds nan in row 3\. larank\.TableEncoder .*Input X contains NaN",
@@ -718,14 +690,9 @@ WRONG_DATA = {
     "sparse NaN": (lambda: (sparse.csr_matrix(spoiled(X, (3, 2), np.nan)), y), "Input X contains NaN"),
     "sparse infinity": (lambda: (sparse.csr_matrix(spoiled(X, (3, 2), np.inf)), y), "Input X contains infinity"),
     "column too large": (lambda: (_csr(lambda A: A.indices.__setitem__(5, 1000)), y), COLUMNS),
-    "column below zero": (lambda: (_csr(lambda A: A.indices.__setitem__(5, -1)), y), COLUMNS),
     "rows that run backwards": (lambda: (_csr(lambda A: A.indptr.__setitem__(5, 100)), y), STRUCTURE),
-    "rows before the first": (lambda: (_csr(lambda A: A.indptr.__setitem__(0, -2_000_000_000)), y), STRUCTURE),
-    "rows that wrap": (lambda: (_csr(_rows_that_wrap), y), STRUCTURE),
     "columns that run backwards": (lambda: (_csr(lambda A: A.indptr.__setitem__(2, 2**30), "csc"), y), STRUCTURE),
     "row of a triple too large": (lambda: (_csr(lambda A: A.row.__setitem__(5, 10**9), "coo"), y), ROWS),
-    "too many rows": (lambda: (_csr(_too_many_rows), y), STRUCTURE),
-    "too few values": (lambda: (_csr(_too_few_values), y), STRUCTURE),
 }
 # For all ways to the data.
 WRONG_LABELS = {
@@ -737,10 +704,6 @@ WRONG_LABELS = {
 }
 ONE_CLASS = {"0": np.zeros(60, int), "'oak'": np.full(60, "oak")}
 WRONG_WEIGHTS = {
-    "negative": (
-        np.r_[np.ones(7), -0.5, np.ones(52)],
-        "sample_weight must be finite and not negative, got -0.5 for example 7; a negative weight would reward errors",
-    ),
     "all zero": (np.zeros(60), "(?i)sample.weight"),
     "too few": (np.ones(59), r"sample_weight.shape == \(59,\), expected \(60,\)"),
     "NaN": (np.full(60, np.nan), "Input sample_weight contains NaN"),
@@ -827,8 +790,8 @@ def ctrl_c():
     signal.raise_signal(signal.SIGINT)
 
 
-def fail():
-    raise ZeroDivisionError("mine")
+def fail(error=ZeroDivisionError):
+    raise error("mine")
 
 
 def splits(n, *cuts):

@@ -1,9 +1,7 @@
 """Ten tables as people have them, each with troubles of its own, and what predicts their label."""
 
 import gzip
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import polars
@@ -13,53 +11,45 @@ N = 240
 
 @dataclass(frozen=True)
 class MessyTable:
-    """A table: its file, the column of its labels, options of reading, and the error that is reached at most."""
+    """A table: the column of its labels, its file, the error that is reached at most, and options of reading."""
 
-    name: str
     label: str
-    write: Callable[[Path], Path]
-    options: tuple[str, ...] = ()
-    error: float = 0.2
-    columns: dict[str, str] = field(default_factory=dict)  # and a piece of what is said of each
+    file: str
+    content: bytes
+    error: float
+    options: tuple[str, ...]
+    columns: dict[str, str]  # and a piece of what is said of each
 
+    @property
+    def name(self):
+        return self.file.split(".")[0]
 
-def _random(seed):
-    return np.random.default_rng(seed)
+    def write(self, folder):
+        (folder / self.file).write_bytes(self.content)
+        return folder / self.file
 
 
 def _rows(header, rows, delimiter=",", end="\n"):
     return end.join([header, *(delimiter.join(map(str, row)) for row in rows)]) + end
 
 
-def _text(name, content, encoding="utf-8"):
-    def write(folder):
-        path = folder / name
-        path.write_bytes(content.encode(encoding) if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
-def passengers(start=1):
+def passengers():
     """Titanic-like: numbers of rows, names with commas and quotes, gaps, categories, few cabins."""
-    random = _random(0)
+    random = np.random.default_rng(0)
     rows = []
     for i in range(N):
-        is_female = random.random() < 0.4
-        survived = int(random.random() < (0.9 if is_female else 0.1))
-        name = f'"Smith{i}, {"Mrs" if is_female else "Mr"}. Jo ""J"" {i % 7}"'
+        sex = "female" if random.random() < 0.4 else "male"
+        survived = int(random.random() < (0.9 if sex == "female" else 0.1))
+        name = f'"Smith{i}, {"Mrs" if sex == "female" else "Mr"}. Jo ""J"" {i % 7}"'
         age = "" if i % 6 == 0 else f"{random.integers(1, 80)}"
         cabin = f"C{i % 4}" if i % 5 == 0 else ""
-        fare = f"{random.gamma(2, 15):.4f}"
-        rows.append(
-            (start + i, survived, 1 + i % 3, name, "female" if is_female else "male", age, fare, cabin, "SCQ"[i % 3])
-        )
+        rows.append((1 + i, survived, 1 + i % 3, name, sex, age, f"{random.gamma(2, 15):.4f}", cabin, "SCQ"[i % 3]))
     return _rows("PassengerId,Survived,Pclass,Name,Sex,Age,Fare,Cabin,Embarked", rows)
 
 
 def iris_of_pandas():
     """An index column without a name, as pandas writes it, and the label in words."""
-    random = _random(1)
+    random = np.random.default_rng(1)
     kinds = np.arange(N) % 3
     rows = [
         (i, *(f"{v:.2f}" for v in random.normal(kind + 1, 0.3, 4)), ["setosa", "versicolor", "virginica"][kind])
@@ -70,44 +60,30 @@ def iris_of_pandas():
 
 def weather_of_europe():
     """Semicolons, decimal commas, dates with points, an encoding of old, and carriage returns."""
-    random = _random(2)
+    random = np.random.default_rng(2)
     rows = []
     for i in range(N):
-        warm = i % 2
-        degrees = f"{random.normal(22 if warm else 3, 3):.1f}".replace(".", ",")
-        rows.append(
-            (
-                f"{1 + i % 28:02d}.{1 + i % 12:02d}.2023",
-                degrees,
-                "Köln" if i % 3 else "Zürich",
-                "schön" if warm else "kühl",
-            )
-        )
+        degrees = f"{random.normal(22 if i % 2 else 3, 3):.1f}".replace(".", ",")
+        day, town = f"{1 + i % 28:02d}.{1 + i % 12:02d}.2023", "Köln" if i % 3 else "Zürich"
+        rows.append((day, degrees, town, "schön" if i % 2 else "kühl"))
     return _rows("Datum;Temperatur °C;Ort;Wetter", rows, ";", "\r\n")
 
 
 def sensors_with_tabs():
     """Tabs, truth values, a constant column, question marks for what is missing."""
-    random = _random(3)
+    random = np.random.default_rng(3)
     rows = []
     for i in range(N):
         broken = i % 2
         volts = "?" if i % 11 == 0 else f"{random.normal(5 - 2 * broken, 0.5):.3f}"
-        rows.append(
-            (
-                "plant 7",
-                volts,
-                "true" if (random.random() < 0.9) == broken else "false",
-                f"{random.normal():.3e}",
-                "yes" if broken else "no",
-            )
-        )
+        alarm = "true" if (random.random() < 0.9) == broken else "false"
+        rows.append(("plant 7", volts, alarm, f"{random.normal():.3e}", "yes" if broken else "no"))
     return _rows("site\tvolts\talarm\tnoise\tbroken", rows, "\t")
 
 
 def loans_with_groups():
     """Thousands with commas in quotes, ISO times, capital truth values, NA, and rare categories."""
-    random = _random(4)
+    random = np.random.default_rng(4)
     rows = []
     for i in range(N):
         bad = i % 2
@@ -120,7 +96,7 @@ def loans_with_groups():
 
 def reviews():
     """Text with line ends and quotes, a number of stars, and identifiers of users."""
-    random = _random(5)
+    random = np.random.default_rng(5)
     good, bad = ("great", "lovely", "works well"), ("broken", "awful", "never again")
     rows = []
     for i in range(N):
@@ -132,14 +108,14 @@ def reviews():
 
 def letters_without_names():
     """No header, the label first."""
-    random = _random(6)
+    random = np.random.default_rng(6)
     rows = [("ABC"[i % 3], *random.integers(0, 8, 5) + 4 * np.eye(3, 5, dtype=int)[i % 3]) for i in range(N)]
     return "".join(",".join(map(str, row)) + "\n" for row in rows)
 
 
 def survey_with_gaps():
     """A byte order mark, blank lines, spaces around cells, empty columns, and labels that are numbers."""
-    random = _random(7)
+    random = np.random.default_rng(7)
     rows = []
     for i in range(N):
         likes = i % 2
@@ -151,72 +127,41 @@ def survey_with_gaps():
 
 def bars():
     """Bars between cells, mixed units in one category, negative and scientific numbers."""
-    random = _random(8)
+    random = np.random.default_rng(8)
     rows = [(f"{random.normal(-5 * (i % 2), 1):.2e}", ["S", "M", "XL", "40", "42"][i % 5], i % 2) for i in range(N)]
     return _rows("value|size|target", rows, "|")
 
 
 def stock():
     """Everything is a category; the label has spaces and quotes."""
-    rows = [
-        (["red", "green", "blue"][i % 3], ["small", "large"][i % 2], '"in stock"' if i % 3 else '"sold ""out"""')
-        for i in range(N)
-    ]
+    states = ['"in stock"', '"sold ""out"""']
+    rows = [(["red", "green", "blue"][i % 3], ["small", "large"][i % 2], states[i % 3 == 0]) for i in range(N)]
     return _rows("colour,size,state", rows)
 
 
-def _gz(name, content):
-    return _text(name, gzip.compress(content.encode()))
+def _table(label, file, content, error=0.2, options=(), **columns):
+    """Describe a table in a file, and a piece of what is said of some of its columns."""
+    if isinstance(content, str):
+        content = content.encode("cp1252" if options else "utf-8")
+    return MessyTable(label, file, content, error, options, columns)
 
 
+PEOPLE = {"PassengerId": "an identifier", "Age": "missing", "Name": "text", "Sex": "category: female, male"}
+WEATHER = {"Datum": "date (written as %d.%m.%Y)", "Temperatur °C": "number"}
+SENSORS = {"site": "the same in all rows", "alarm": "true or false", "volts": "missing"}
+LOANS = {"income": "number", "opened": "the day", "owner": "true or false", "town": "rare ones share"}
+SURVEY = {"unused": "no values", "remark": "missing", "exercise": "category: often, rarely"}
 TABLES = [
-    MessyTable(
-        "passengers",
-        "Survived",
-        _text("passengers.csv", passengers()),
-        columns={"PassengerId": "an identifier", "Age": "missing", "Name": "text", "Sex": "category: female, male"},
-    ),
-    MessyTable(
-        "iris", "species", _text("iris.csv", iris_of_pandas()), error=0.1, columns={"column 1": "an identifier"}
-    ),
-    MessyTable(
-        "weather",
-        "Wetter",
-        _text("weather.csv", weather_of_europe(), "cp1252"),
-        ("--encoding", "cp1252"),
-        0.05,
-        {"Datum": "date (written as %d.%m.%Y)", "Temperatur °C": "number"},
-    ),
-    MessyTable(
-        "sensors",
-        "broken",
-        _text("sensors.tsv", sensors_with_tabs()),
-        error=0.1,
-        columns={"site": "the same in all rows", "alarm": "true or false", "volts": "missing"},
-    ),
-    MessyTable(
-        "loans",
-        "outcome",
-        _gz("loans.csv.gz", loans_with_groups()),
-        error=0.1,
-        columns={"income": "number", "opened": "the day", "owner": "true or false", "town": "rare ones share"},
-    ),
-    MessyTable(
-        "reviews",
-        "mood",
-        _text("reviews.csv", reviews()),
-        error=0.05,
-        columns={"user": "an identifier", "review": "text"},
-    ),
-    MessyTable("letters", "1", _text("letters.csv", letters_without_names()), error=0.35),
-    MessyTable(
-        "survey",
-        "likes",
-        _text("survey.csv", survey_with_gaps()),
-        columns={"unused": "no values", "remark": "missing", "exercise": "category: often, rarely"},
-    ),
-    MessyTable("bars", "target", _text("bars.csv", bars()), error=0.1, columns={"size": "category"}),
-    MessyTable("stock", "state", _text("stock.csv", stock()), error=0.01, columns={"colour": "category"}),
+    _table("Survived", "passengers.csv", passengers(), **PEOPLE),
+    _table("species", "iris.csv", iris_of_pandas(), 0.1, **{"column 1": "an identifier"}),
+    _table("Wetter", "weather.csv", weather_of_europe(), 0.05, ("--encoding", "cp1252"), **WEATHER),
+    _table("broken", "sensors.tsv", sensors_with_tabs(), 0.1, **SENSORS),
+    _table("outcome", "loans.csv.gz", gzip.compress(loans_with_groups().encode()), 0.1, **LOANS),
+    _table("mood", "reviews.csv", reviews(), 0.05, user="an identifier", review="text"),
+    _table("1", "letters.csv", letters_without_names(), 0.35),
+    _table("likes", "survey.csv", survey_with_gaps(), **SURVEY),
+    _table("target", "bars.csv", bars(), 0.1, size="category"),
+    _table("state", "stock.csv", stock(), 0.01, colour="category"),
 ]
 
 

@@ -1,5 +1,7 @@
 """Compiled sessions fed by hand from a matrix of kernel values, and the hooks by which tests look inside them."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,17 @@ def assert_same(one, other):
     """Check that two lists of arrays or numbers are equal to the last bit."""
     for mine, theirs in zip(one, other, strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+def on_every_level():
+    """Yield each instruction set while the core computes with it."""
+    before = _core.simd_level()
+    try:
+        for level in _core.simd_levels():
+            _core.set_simd_level(level)
+            yield level
+    finally:
+        _core.set_simd_level(before)
 
 
 def dense(table, rows, columns, values=None):
@@ -117,30 +130,20 @@ def table_of(ids, labels, costs, diagonal, coefficients):
 ALL = ["new", "old", "optimize"]
 
 
-def larank_session(dtype=np.float64, memory_limit=PLENTY, **settings):
-    usual = {"schedule": "adaptive", "n_reprocess": 1, "operations": ALL, "tau": 0.01, "seed": 7}
-    return compiled("KernelLaRank", dtype)(**{**usual, **settings}, memory_limit=memory_limit)
+def maker(name, **usual):
+    """Return a function that makes a session of this class, with these settings unless others are given."""
+    return lambda dtype=np.float64, **settings: compiled(name, dtype)(**{**usual, **settings})
 
 
-def lasvm_session(dtype=np.float64, memory_limit=PLENTY, tau=1e-3, delta_max=0.0):
-    return compiled("LaSVM", dtype)(tau=tau, delta_max=delta_max, memory_limit=memory_limit)
-
-
-def huller_session(dtype=np.float64, memory_limit=PLENTY, seed=7):
-    return compiled("Huller", dtype)(seed=seed, memory_limit=memory_limit)
-
-
-def tracking_session(dtype=np.float64, memory_limit=PLENTY, **settings):
-    usual = {"algorithm": "process-reprocess", "n_steps": 5, "seed": 7}
-    return compiled("Tracking", dtype)(**{**usual, **settings}, memory_limit=memory_limit)
-
-
-def perceptron_session(dtype=np.float64, margin=0.0, budget=None, memory_limit=PLENTY):
-    return compiled("KernelPerceptron", dtype)(margin=margin, budget=budget, memory_limit=memory_limit)
-
-
-def passive_aggressive_session(dtype=np.float64, loss="hinge", memory_limit=PLENTY):
-    return compiled("KernelPassiveAggressive", dtype)(loss=loss, memory_limit=memory_limit)
+with_memory = functools.partial(maker, memory_limit=PLENTY)
+usual = {"schedule": "adaptive", "n_reprocess": 1, "operations": ALL, "tau": 0.01}
+larank_session = with_memory("KernelLaRank", seed=7, **usual)
+linear_session = maker("LinearLaRank", seed=0, intercept=False, features=7, **usual)
+lasvm_session = with_memory("LaSVM", tau=1e-3, delta_max=0.0)
+huller_session = with_memory("Huller", seed=7)
+tracking_session = with_memory("Tracking", algorithm="process-reprocess", n_steps=5, seed=7)
+perceptron_session = with_memory("KernelPerceptron", margin=0.0, budget=None)
+passive_aggressive_session = with_memory("KernelPassiveAggressive", loss="hinge")
 
 
 # Problems

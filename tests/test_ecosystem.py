@@ -5,12 +5,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy
 import sklearn
 from scipy.sparse import csr_matrix
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.fixes import parse_version
 
 import larank
 from checks import (
@@ -43,6 +45,8 @@ searches = pytest.mark.parametrize(
 def dispatch(request, monkeypatch):
     """scikit-learn's dispatch to libraries of arrays, off and on."""
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    if request.param and parse_version(scipy.__version__) < parse_version("1.14"):
+        pytest.skip("scikit-learn dispatches to other libraries with SciPy 1.14 and newer")
     with sklearn.config_context(array_api_dispatch=request.param):
         yield request.param
 
@@ -203,7 +207,8 @@ def test_a_pipeline_passes_frames_from_step_to_step(name):
     table = pd.DataFrame(X, columns=list("abcd"))
     steps = [larank.TableEncoder(), larank.KernelPCAMap(n_components=5), larank.LinearMulticlassSVC(random_state=0)]
     model = make_pipeline(*steps).set_output(transform=name).fit(table, y)
-    assert model[-1].feature_names_in_.tolist() == [f"kernelpcamap{number}" for number in range(5)]
+    if name == "pandas" or parse_version(sklearn.__version__) >= parse_version("1.9"):  # which reads names of polars 2
+        assert model[-1].feature_names_in_.tolist() == [f"kernelpcamap{number}" for number in range(5)]
     assert model.score(table, y) > 0.5
 
 

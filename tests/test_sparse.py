@@ -32,6 +32,23 @@ def test_an_indptr_that_leads_elsewhere_is_refused(kind, indptr):
         sound_csr(X)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"indptr": [-2_000_000_000, 2, 4, 6, 8]},
+        {"indptr": [0, 2**31 - 1, -(2**31), -1, -1]},  # each difference of two neighbours is positive in 32 bits
+        {"indptr": [0, 2, 4, 6, 8, *[8] * 1000]},
+        {"data": [1.0, 2.0, 3.0]},
+    ],
+)
+def test_parts_that_do_not_belong_together_are_refused(damage):
+    X = matrix()
+    for name, values in damage.items():
+        setattr(X, name, np.array(values, getattr(X, name).dtype))
+    with pytest.raises(ValueError, match=r"indptr|data"):
+        sound_csr(X)
+
+
 @pytest.mark.parametrize(("kind", "what"), [("csr", "column"), ("csc", "row")])
 @pytest.mark.parametrize("index", [-1, 4, 2**31 - 1])
 def test_indices_out_of_range_are_refused(kind, what, index):

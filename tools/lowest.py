@@ -8,6 +8,8 @@ import tomllib
 from pathlib import Path
 
 EXTRAS = ("plot", "tables", "dask")
+INDIRECT = ("pandas==2.1.*", "pyarrow==14.*")
+"""Releases from the time of the bounds: newer ones do not work with NumPy 1.26."""
 _BOUND = re.compile(r"^([\w.-]+)(?:\[[\w,-]+\])?>=([\d.]+)$")
 
 
@@ -16,7 +18,7 @@ def constraints(project: dict) -> list[str]:
     given = [*project["dependencies"], *(one for extra in EXTRAS for one in project["optional-dependencies"][extra])]
     bounds = [_BOUND.match(one) for one in given]
     assert all(bounds), f"every dependency must be of the form name>=version, got {given}"
-    return [f"{name}=={version}.*" for name, version in (bound.groups() for bound in bounds)]
+    return [f"{name}=={version}.*" for name, version in (bound.groups() for bound in bounds)] + list(INDIRECT)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from larank import Result
 from studies.agreement.claims import broken, unsound
 from studies.agreement.findings import Campaign, Run
 from studies.agreement.machines import MACHINES, solution_of
 from studies.agreement.problems import ESTIMATORS, EXTREME, USUAL, Problem, draw
+from studies.papers.experiment import check_not_interrupted
 from studies.study import Say, Scope, Study, count
 
 PROBLEMS, QUICK_PROBLEMS = 2000, 40
@@ -47,9 +47,9 @@ def run_problem(problem: Problem, limit: float | None) -> Run:
             model = problem.fit(limit)
     except Exception as error:
         return Run(**about, status="error", failures=[f"{type(error).__name__}: {' '.join(str(error).split())}"])
-    seconds, result = time.perf_counter() - began, _in_units(model.result_, problem.unit)
-    if result.status == "interrupted":
-        raise KeyboardInterrupt
+    seconds, unit = time.perf_counter() - began, problem.unit
+    check_not_interrupted(model)
+    result = replace(model.result_, primal=model.result_.primal / unit, dual=model.result_.dual / unit)
     began = time.perf_counter()
     machine = MACHINES[problem.formulation](problem)
     interval = machine.interval()
@@ -74,10 +74,6 @@ def run_problem(problem: Problem, limit: float | None) -> Run:
         witnesses={name: abs(value - interval.optimum) / scale for name, (value, _) in interval.witnesses.items()},
         failures=(unsound if problem.is_extreme else broken)(solution, result, machine, interval),
     )
-
-
-def _in_units(result: Result, unit: float) -> Result:
-    return replace(result, primal=result.primal / unit, dual=result.dual / unit)
 
 
 # ---- The study ----
@@ -126,9 +122,7 @@ def _logged(path: Path | None, seed: int) -> dict[int, Run]:
     if path is None or not path.exists():
         return {}
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return {
-        line["number"]: Run(**{k: v for k, v in line.items() if k != "seed"}) for line in lines if line["seed"] == seed
-    }
+    return {line["number"]: Run(**line) for line in lines if line.pop("seed") == seed}
 
 
 def _natural(text: str) -> int:
@@ -156,7 +150,7 @@ STUDY = Study(
         "--log": {
             "type": Path,
             "metavar": "FILE",
-            "help": "append each run as a line of JSON; runs in it are not repeated",
+            "help": "append runs as lines of JSON; those in it are not repeated",
         },
     },
 )

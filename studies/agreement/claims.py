@@ -31,27 +31,20 @@ def unsound(solution: Solution, result: Result, machine: Machine, interval: Inte
     """
     if not result.exact:
         return []
-    close, rounding = _CLOSE[machine.problem.dtype], _rounding(solution, machine, interval)
-    primal, at_zero = machine.primal(solution), machine.primal_at_zero()
-    rounding += close * abs(primal)
+    primal, at_zero, tol = machine.primal(solution), machine.primal_at_zero(), machine.problem.tol
+    rounding = _rounding(solution, machine, interval) + _CLOSE[machine.problem.dtype] * abs(primal)
     least = min(interval.upper, primal, at_zero)
-    tol = machine.problem.tol
-    is_linear = machine.problem.estimator in _LINEAR
+    is_above_zero = machine.problem.estimator in _LINEAR and not result.primal <= at_zero * (1 + tol) + rounding
+    has_not_converged = result.status == "converged" and result.relative_gap > tol * (1 + 1e-9)
     claims = [
         (
             abs(primal - result.primal) <= rounding,
             f"primal {result.primal:.9g}, but the published model has {primal:.9g}",
         ),
-        (
-            not is_linear or result.primal <= at_zero * (1 + tol) + rounding,
-            f"primal {result.primal:.9g}, but w = 0 has {at_zero:.9g}",
-        ),
+        (not is_above_zero, f"primal {result.primal:.9g}, but w = 0 has {at_zero:.9g}"),
         (not result.dual < 0, f"dual {result.dual:.9g} is negative"),
         (not result.dual > least + rounding, f"dual {result.dual:.9g}, but a model has {least:.9g}"),
-        (
-            result.status != "converged" or not result.relative_gap > tol * (1 + 1e-9),
-            f"converged at a gap of {result.relative_gap / tol:.2g} tol",
-        ),
+        (not has_not_converged, f"converged at a gap of {result.relative_gap / tol:.2g} tol"),
     ]
     return [said for holds, said in claims if not holds]
 
@@ -59,11 +52,8 @@ def unsound(solution: Solution, result: Result, machine: Machine, interval: Inte
 def broken(solution: Solution, result: Result, machine: Machine, interval: Interval) -> list[str]:
     """What is claimed in vain, one line each; distances are relative to the optimum."""
     rounding = _rounding(solution, machine, interval)
-    if (
-        result.status == "precision"
-        and math.isnan(result.dual)
-        and interval.rounding > machine.problem.tol * interval.upper
-    ):
+    is_beyond = interval.rounding > machine.problem.tol * interval.upper
+    if is_beyond and result.status == "precision" and math.isnan(result.dual):
         return []  # beyond float64: the bound was withdrawn, with a warning
     judged = machine, interval, rounding
     claims = [*_certificate(solution, result, *judged), *_status(solution, result, *judged), *_reference(*judged)]
@@ -91,10 +81,8 @@ def _certificate(
 
     is_finite = math.isfinite(result.primal) and math.isfinite(result.dual)
     yield is_finite, f"primal {result.primal}, dual {result.dual}"
-    yield (
-        result.primal >= interval.lower - rounding,
-        f"primal below the optimum by {apart(result.primal, interval.lower)}",
-    )
+    below = f"primal below the optimum by {apart(result.primal, interval.lower)}"
+    yield result.primal >= interval.lower - rounding, below
     yield result.dual <= interval.upper + rounding, f"dual above the optimum by {apart(result.dual, interval.upper)}"
     yield result.gap >= -rounding, f"the gap is negative: {result.relative_gap:.1e}"
     primal = machine.primal(solution)

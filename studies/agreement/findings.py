@@ -63,9 +63,7 @@ class Campaign(Findings):
         return any(run.failures for run in self.runs)
 
     def to_tables(self) -> Sequence[Table]:
-        if len(self.runs) == 1:
-            return []
-        return [self._by_kernel(), self._by_cost(), self._references()]
+        return [] if len(self.runs) == 1 else [self._by_kernel(), self._by_cost(), self._references()]
 
     def to_lines(self) -> Sequence[str]:
         failed = [run for run in self.runs if run.failures]
@@ -80,9 +78,8 @@ class Campaign(Findings):
         return lines
 
     def _replay(self, run: Run) -> str:
-        seed = f" --seed {self.seed}" if self.seed else ""
-        extreme = " --extreme" if self.is_extreme else ""
-        return f"python -m studies agreement{seed}{extreme} --problem {run.number}"
+        others = f" --seed {self.seed}" * bool(self.seed) + " --extreme" * self.is_extreme
+        return f"python -m studies agreement{others} --problem {run.number}"
 
     def _by_kernel(self) -> Table:
         worst = ("gap/tol", "off/tol", "other gap/tol", "broken claims", "beyond float64", "longest s")
@@ -118,22 +115,16 @@ class Campaign(Findings):
         return table
 
     def _references(self) -> Table:
-        table = Table(
-            "The references: how far they are from the optimum at most, relative to it",
-            ("reference", "problems", "median", "largest", "below 1e-6"),
-        )
-        found: dict[str, list[float]] = {_GENERAL: []}
+        title = "The references: how far they are from the optimum at most, relative to it"
+        table = Table(title, ("reference", "problems", "median", "largest", "below 1e-6"))
+        found: dict[str, list[float]] = {}
         for run in self.runs:
-            if run.status != "error":
-                found[_GENERAL].append(run.width)
-            for name, distance in run.witnesses.items():
+            for name, distance in {_GENERAL: run.width, **run.witnesses}.items() if run.status != "error" else ():
                 found.setdefault(name, []).append(distance)
-        for name, values in found.items():
-            values.sort()
-            if values:
-                close = sum(value <= 1e-6 for value in values)
-                middle = values[len(values) // 2]
-                table.add(name, str(len(values)), f"{middle:.1e}", f"{values[-1]:.1e}", str(close))
+        for name, distances in found.items():
+            values = sorted(distances)
+            close, middle = sum(value <= 1e-6 for value in values), values[len(values) // 2]
+            table.add(name, str(len(values)), f"{middle:.1e}", f"{values[-1]:.1e}", str(close))
         return table
 
 

@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import expit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
 
+from references import optima
+from references.primal import losses_of
 from references.quadratic import Quadratic
 from studies.agreement.problems import Problem
 
@@ -70,7 +72,9 @@ class Machine(ABC):
     """A problem with its objectives.
 
     `has_dual` says whether a model's coefficients are those of the dual, `is_mean` whether its w is a mean of those its
-    primal is claimed for, so that its own may be lower.
+    primal is claimed for, so that its own may be lower. Only machines with a dual have `dual`, `infeasibility` (how far
+    coefficients are outside of the constraints, over the largest cost) and `at_bounds` (the coefficients of examples
+    that violate all their margins).
     """
 
     has_dual = True
@@ -79,6 +83,14 @@ class Machine(ABC):
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.K, self.y, self.costs = problem.K, problem.y, problem.costs
+        self.is_wrong = np.arange(problem.classes) != self.y[:, None]
+        self.own = (np.arange(len(self.y)), self.y)
+
+    @cached_property
+    def signs(self) -> Array:
+        """1 for the examples of a class and -1 for the rest, a column for each problem of two classes."""
+        has_one = self.problem.classes == 2 and self.problem.formulation != "one-vs-rest"
+        return np.where(self.is_wrong[:, :1] if has_one else ~self.is_wrong, 1.0, -1.0)
 
     @abstractmethod
     def interval(self) -> Interval:
@@ -92,14 +104,6 @@ class Machine(ABC):
         """Return the objective of the model that has w = 0 and no bias."""
         columns = self.signs.shape[1] if isinstance(self, Binary) else self.problem.classes
         return self.primal(Solution(np.zeros((len(self.y), columns)), 0.0))
-
-    def dual(self, coefficients: Array) -> float:
-        """The dual objective of coefficients."""
-        raise NotImplementedError
-
-    def infeasibility(self, coefficients: Array) -> float:
-        """How far they are outside of the constraints, over the largest cost."""
-        raise NotImplementedError
 
     def rounding(self, coefficients: Array) -> float:
         """Return what rounding may do to the objectives.
@@ -117,10 +121,6 @@ class Machine(ABC):
         if self.problem.kernel != "precomputed":
             return 0.0
         return max(0.0, -float(np.linalg.eigvalsh(self.K)[0]))
-
-    def at_bounds(self) -> Array:
-        """The coefficients of examples that violate all their margins."""
-        raise NotImplementedError
 
     def witnesses(self) -> dict[str, tuple[float, str]]:
         """Return what other libraries reach. They need weight in every class."""
@@ -142,12 +142,9 @@ class Joint(Machine):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        n, k = len(self.y), problem.classes
         self.is_sum = problem.formulation == "weston-watkins"
-        self.is_wrong = np.arange(k) != self.y[:, None]
         self.delta = problem.delta[self.y]
         self.example, self.wrong = np.nonzero(self.is_wrong & (self.costs > 0)[:, None])
-        self.own = (np.arange(n), self.y)
 
     def losses(self, scores: Array) -> Array:
         hinges = np.where(self.is_wrong, np.maximum(0, self.delta + scores - scores[self.own][:, None]), 0)
@@ -161,10 +158,7 @@ class Joint(Machine):
         return gains - self.half_squared_norm(coefficients)
 
     def infeasibility(self, coefficients: Array) -> float:
-        taken = -np.where(self.is_wrong, coefficients, 0)
-        sums = np.abs(coefficients.sum(axis=1))
-        above = (taken if self.is_sum else taken.sum(axis=1, keepdims=True)) - self.costs[:, None]
-        return float(max(0, -taken.min(), above.max(), sums.max()) / self.costs.max())
+        return float(optima.infeasibility(self.problem.formulation, coefficients, self.y, self.costs))
 
     def at_bounds(self) -> Array:
         each = self.costs / (1 if self.is_sum else self.problem.classes - 1)
@@ -227,10 +221,7 @@ class Binary(Machine):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        k = problem.classes
-        has_one = k == 2 and problem.formulation != "one-vs-rest"
-        self.signs = np.where(self.y[:, None] == (np.array([1]) if has_one else np.arange(k)), 1.0, -1.0)
-        self.is_mean = k == 2 and not has_one  # of both vectors, one of them with the other sign
+        self.is_mean = self.signs.shape[1] == 2  # of both vectors, one of them with the other sign
 
     def primal(self, solution: Solution) -> float:
         hinges = np.maximum(0, 1 - self.signs * solution.scores)
@@ -254,13 +245,8 @@ class Binary(Machine):
         used = np.flatnonzero(self.costs)
         K, costs = self.K[np.ix_(used, used)], self.costs[used]
         for column, sign in enumerate(self.signs[used].T):
-            quadratic = Quadratic(
-                K * np.outer(sign, sign),
-                np.ones(len(sign)),
-                np.arange(len(sign)),
-                costs,
-                sign[None] if self.has_bias else None,
-            )
+            n, equality = len(sign), sign[None] if self.has_bias else None
+            quadratic = Quadratic(K * np.outer(sign, sign), np.ones(n), np.arange(n), costs, equality)
             alpha = quadratic.feasible(quadratic.minimiser()[0]) * sign
             found[used, column] = alpha
             upper += _least_primal(alpha, K, sign, costs, self.has_bias)
@@ -290,21 +276,16 @@ class BinaryWithBias(Binary):
 
 
 def _least_primal(alpha: Array, K: Array, sign: Array, costs: Array, has_bias: bool) -> float:
-    """Of w near to that of `alpha`, with its best bias: where some example is just at its margin."""
+    """Return the least objective of multiples of the w of `alpha`, with the best bias if the machine has a bias."""
     f = K @ alpha
     half = 0.5 * float(alpha @ f)
-    if not has_bias:
-        margins = sign * f
-        factors = _factors(np.divide(1, margins, out=np.ones_like(margins), where=margins > 0))
-        return min(t * t * half + float(costs @ np.maximum(0, 1 - t * margins)) for t in factors)
 
     def with_best_bias(t: float) -> tuple[float, float]:
-        biases = sign - t * f
+        biases = sign - t * f if has_bias else np.zeros(1)
         losses = costs @ np.maximum(0, 1 - sign[:, None] * (t * f[:, None] + biases[None, :]))
         return t * t * half + float(losses.min()), float(biases[losses.argmin()])
 
-    margins = sign * f
-    short = 1 - sign * with_best_bias(1.0)[1]
+    margins, short = sign * f, 1 - sign * with_best_bias(1.0)[1]
     factors = _factors(np.divide(short, margins, out=np.ones_like(margins), where=margins != 0))
     return min(with_best_bias(t)[0] for t in factors)
 
@@ -327,6 +308,13 @@ def _liblinear(machine: Machine, multi_class: str) -> dict[str, tuple[float, str
 # ---- Smooth losses, with free biases ----
 
 
+def _smooth_losses(problem: Problem, scores: Array) -> tuple[Array, Array]:
+    """Return the loss of each example and its gradient in the scores."""
+    given = problem.parameters
+    values, gradients = losses_of(scores, problem.y, given["loss"], 1.0, given["softmax_gamma"])
+    return np.asarray(values), np.asarray(gradients)
+
+
 class Rounded(Joint):
     """1/2 |w|^2 + sum_i C_i loss_i with the squared or the smoothed hinge, free biases or none.
 
@@ -341,9 +329,7 @@ class Rounded(Joint):
         self.is_squared, self.has_bias = given["loss"] == "squared_hinge", given["fit_intercept"]
 
     def losses(self, scores: Array) -> Array:
-        short = np.where(self.is_wrong, np.maximum(0, 1 + scores - scores[self.own][:, None]), 0)
-        rounded = short**2 if self.is_squared else np.where(short < 1, short**2 / 2, short - 0.5)
-        return np.asarray(rounded.sum(axis=1) if self.is_sum else rounded.max(axis=1))
+        return np.asarray(_smooth_losses(self.problem, scores)[0])
 
     def interval(self) -> Interval:
         quadratic = self.quadratic()
@@ -370,40 +356,26 @@ class Rounded(Joint):
         A = self.directions()[:, :-1].T if self.has_bias else None
         return Quadratic(P, plain.d, plain.group, most, A)
 
-    def _witnesses(self) -> dict[str, tuple[float, str]]:
-        return {}  # of losses that are not rounded
-
 
 class Logistic(Machine):
     """1/2 |W|^2 + sum_i C_i loss_i with the logistic loss, summed over the wrong classes or multinomial."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        given = problem.parameters
-        self.has_bias = given["fit_intercept"]
-        self.is_multinomial = given["softmax_gamma"] == 1
-        self.is_wrong = np.arange(problem.classes) != self.y[:, None]
-        self.own = (np.arange(len(self.y)), self.y)
+        self.has_bias = problem.parameters["fit_intercept"]
 
     def primal(self, solution: Solution) -> float:
-        return solution.half_squared_norm + float(self.costs @ self._losses(solution.scores)[0])
+        return solution.half_squared_norm + float(self.costs @ _smooth_losses(self.problem, solution.scores)[0])
 
-    def _losses(self, scores: Array) -> tuple[Array, Array, Array]:
-        """Values, gradients and Hessians in the scores of each example."""
-        n, k = scores.shape
-        if self.is_multinomial:
+    def _hessians(self, scores: Array) -> Array:
+        """Return the second derivatives of each example's loss in its scores."""
+        units = np.eye(self.problem.classes)
+        if self.problem.parameters["softmax_gamma"] == 1:
             p = softmax(scores, axis=1)
-            hessians = np.einsum("im,mu->imu", p, np.eye(k)) - np.einsum("im,iu->imu", p, p)
-            return -log_softmax(scores, axis=1)[self.own], p - np.eye(k)[self.y], hessians
-        s = scores[self.own][:, None] - scores
-        each = np.logaddexp(0, -s), -expit(-s), expit(s) * expit(-s)
-        value, slope, bend = (np.where(self.is_wrong, part, 0) for part in each)
-        gradients, hessians = -slope, np.einsum("im,mu->imu", bend, np.eye(k))
-        gradients[self.own] = slope.sum(axis=1)
-        hessians[np.arange(n), self.y, :] -= bend
-        hessians[np.arange(n), :, self.y] -= bend
-        hessians[np.arange(n), self.y, self.y] += bend.sum(axis=1)
-        return value.sum(axis=1), gradients, hessians
+            return np.asarray(np.einsum("im,mu->imu", p, units) - np.einsum("im,iu->imu", p, p))
+        margins = scores[self.own][:, None] - scores
+        directions = units - units[self.y][:, None]  # by example and class, in the scores
+        return np.einsum("iu,ium,iuv->imv", expit(margins) * expit(-margins), directions, directions)
 
     def interval(self) -> Interval:
         """By Newton's method on features whose products are the kernel values.
@@ -430,24 +402,23 @@ class Logistic(Machine):
         below = 0.5 * float((gradient[:r] ** 2).sum()) + float((np.abs(gradient[r:]) * (1 + np.abs(V[r:]))).sum())
         costs, sizes = self.costs[:, None], np.abs(rows) @ np.abs(V)
         rounding = _ROUNDINGS * EPS * (value + float((costs * sizes).sum()))
-        rounding += 0.5 * omitted * float(((costs * self._losses(rows @ V)[1]) ** 2).sum())
+        rounding += 0.5 * omitted * float(((costs * _smooth_losses(self.problem, rows @ V)[1]) ** 2).sum())
         return Interval(value - below, value, rounding)
 
     def _value(self, rows: Array, is_weight: Array, V: Array) -> float:
-        return 0.5 * float((is_weight * V**2).sum()) + float(self.costs @ self._losses(rows @ V)[0])
+        return self.primal(Solution(rows @ V, 0.5 * float((is_weight * V**2).sum())))
 
     def _at(self, rows: Array, is_weight: Array, V: Array) -> tuple[float, Array, Array]:
         """Value, gradient and Hessian."""
-        values, gradients, hessians = self._losses(rows @ V)
+        gradients, hessians = _smooth_losses(self.problem, rows @ V)[1], self._hessians(rows @ V)
         width, k = V.shape
         hessian = np.zeros((width, k, width, k))
         for m in range(k):
             for u in range(k):
                 hessian[:, m, :, u] = rows.T @ ((self.costs * hessians[:, m, u])[:, None] * rows)
             hessian[np.arange(width), m, np.arange(width), m] += is_weight[:, 0]
-        value = 0.5 * float((is_weight * V**2).sum()) + float(self.costs @ values)
         gradient = is_weight * V + rows.T @ (self.costs[:, None] * gradients)
-        return value, gradient, hessian.reshape(width * k, width * k)
+        return self._value(rows, is_weight, V), gradient, hessian.reshape(width * k, width * k)
 
 
 def _features(K: Array) -> tuple[Array, float]:
@@ -465,12 +436,6 @@ class Hulls(Machine):
     """1/2 |X_P - X_N|^2, summed over the problems: points of the convex hulls of a class and of the rest."""
 
     has_dual = False
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self.signs = np.where(
-            self.y[:, None] == (np.array([1]) if problem.classes == 2 else np.arange(problem.classes)), 1.0, -1.0
-        )
 
     def primal(self, solution: Solution) -> float:
         """The decision function f has f = 1 and -1 at the points: its w is 2 (X_P - X_N) / |X_P - X_N|^2."""
@@ -490,9 +455,8 @@ class Hulls(Machine):
         for sign in self.signs.T:
             means = np.where(sign > 0, 1 / (sign > 0).sum(), -1 / (sign < 0).sum())
             worth = np.full(n, float(means @ self.K @ means))
-            quadratic = Quadratic(
-                self.K * np.outer(sign, sign), worth, np.zeros(n, np.int64), np.array([2.0]), sign[None]
-            )
+            all_of_it = np.zeros(n, np.int64), np.array([2.0])
+            quadratic = Quadratic(self.K * np.outer(sign, sign), worth, *all_of_it, sign[None])
             share = np.maximum(quadratic.minimiser()[0], 0)
             share = share if share.any() else np.abs(means)  # all examples are at one place
             signed = sign * share / np.where(sign > 0, share[sign > 0].sum(), share[sign < 0].sum())
@@ -526,8 +490,7 @@ def solution_of(model: Any, machine: Machine) -> Solution:
     """Return what the published weights, coefficients and biases of a fitted model say, computed in float64."""
     problem = machine.problem
     if problem.estimator == "StructuredSVC":
-        W = model.coef_.reshape(problem.classes, -1)
-        return _of_weights(_rows(problem), W)
+        return _of_weights(_rows(problem), model.coef_.reshape(problem.classes, -1))
     if problem.estimator == "LinearMulticlassSVC":
         found = linear_solution(model.coef_, model.intercept_, problem)
         # Examples without features are never visited, and count as if they were at their bounds.
@@ -556,12 +519,12 @@ def _linear_machine(model: Any, machine: Machine) -> Solution:
     if is_joint and len(W) == 1:
         W, bias = (np.vstack([-half, half]) for half in (W / 2, bias / 2))
     found = _of_weights(np.hstack([rows, np.ones((len(rows), 1))]), np.hstack([W, bias]))
-    is_regularised = problem.parameters.get("fit_intercept", True) and problem.estimator != "PrimalMulticlassSVC"
-    is_regularised = is_regularised and problem.formulation not in ("binary-bias", "hulls")
+    has_free_bias = problem.estimator == "PrimalMulticlassSVC" or problem.formulation in ("binary-bias", "hulls")
+    is_regularised = problem.parameters.get("fit_intercept", True) and not has_free_bias
     half = 0.5 * float((W**2).sum() + is_regularised * (bias**2).sum())
-    coefficients = _expansion(model, problem) if hasattr(model, "dual_coef_") else None
-    if coefficients is not None and problem.parameters.get("stop") is None and problem.estimator == "LaRankClassifier":
-        coefficients = None  # the model is the average of the weights
+    is_average = problem.parameters.get("stop") is None and problem.estimator == "LaRankClassifier"
+    has_coefficients = hasattr(model, "dual_coef_") and not is_average
+    coefficients = _expansion(model, problem) if has_coefficients else None
     return replace(found, half_squared_norm=half, coefficients=coefficients)
 
 

@@ -178,17 +178,15 @@ def _examples(sampler: Sampler, most: int = 120, *, non_negative: bool = False, 
     X = 2 * random.normal(size=(k, d))[y] + spread * random.normal(size=(n, d))
     words = [f"{n} examples, {d} features, {k} classes, spread {spread:.2g}"]
     if is_noisy and random.random() < 0.3:
-        is_flipped = random.random(n) < random.uniform(0.02, 0.3)
-        is_flipped[:k] = False
+        is_flipped = (random.random(n) < random.uniform(0.02, 0.3)) & (np.arange(n) >= k)
         y = np.where(is_flipped, random.integers(0, k, n), y)
         words.append(f"{is_flipped.sum()} labels drawn again")
     if is_noisy and random.random() < 0.2:
         copied = random.integers(0, n, n // 3)
         X[random.integers(k, n, len(copied))] = X[copied]
         words.append("duplicates")
-    X, scale = (
-        _scaled(random, X) if sampler.breadth.scales is None else _of_any_scale(random, X, *sampler.breadth.scales)
-    )
+    scales = sampler.breadth.scales
+    X, scale = _scaled(random, X) if scales is None else _of_any_scale(random, X, *scales)
     words.append(scale)
     if non_negative:
         X = X - X.min(axis=0)
@@ -210,29 +208,27 @@ def _of_any_scale(random: Random, X: Array, smallest: float, largest: float) -> 
     return X * 10**exponent, words
 
 
+_SCALES: dict[str, tuple[float, Callable[[Random, Array], Array]]] = {
+    "unit scale": (0.46, lambda random, X: X),
+    "scaled by 0.01": (0.1, lambda random, X: X * 0.01),
+    "scaled by 30": (0.1, lambda random, X: X * 30),
+    "features of different scales": (0.12, lambda random, X: X * 10 ** random.uniform(-1.5, 1.5, X.shape[1])),
+    "shifted by 100": (0.08, lambda random, X: X + 100),
+    "rounded": (0.08, lambda random, X: np.round(X)),
+    "a constant feature": (0.06, lambda random, X: np.column_stack([X, np.full(len(X), 3.0)])),
+}
+"""By description: the share of problems with this scaling, and the scaling."""
+
+
 def _scaled(random: Random, X: Array) -> tuple[Array, str]:
-    d = X.shape[1]
-    kind = random.choice(["unit", "small", "large", "mixed", "shifted", "rounded", "constant"], p=_HOW_OFTEN_SCALED)
-    if kind == "small":
-        return X * 0.01, "scaled by 0.01"
-    if kind == "large":
-        return X * 30, "scaled by 30"
-    if kind == "mixed":
-        return X * 10 ** random.uniform(-1.5, 1.5, d), "features of different scales"
-    if kind == "shifted":
-        return X + 100, "shifted by 100"
-    if kind == "rounded":
-        return np.round(X), "rounded"
-    if kind == "constant":
-        return np.column_stack([X, np.full(len(X), 3.0)]), "a constant feature"
-    return X, "unit scale"
+    how = str(random.choice(list(_SCALES), p=[share for share, _ in _SCALES.values()]))
+    return _SCALES[how][1](random, X), how
 
 
-_HOW_OFTEN_SCALED = (0.46, 0.1, 0.1, 0.12, 0.08, 0.08, 0.06)
-
-
-def _weights(sampler: Sampler, examples: Examples, may_weigh_classes: bool) -> tuple[Any, Array | None, Array]:
-    """`class_weight`, `sample_weight`, and the product of both for each example."""
+def _weights(
+    sampler: Sampler, examples: Examples, may_weigh_classes: bool
+) -> tuple[dict[str, Any], Array | None, Array]:
+    """Return the parameter `class_weight` if one is drawn, `sample_weight`, and the product of both weights."""
     random = sampler.random
     class_weight: Any = None
     sample_weight = None
@@ -255,7 +251,7 @@ def _weights(sampler: Sampler, examples: Examples, may_weigh_classes: bool) -> t
         if sampler.breadth.is_extreme and random.random() < 0.5 and examples.y.max() > 1:
             sample_weight[examples.y == random.integers(examples.y.max() + 1)] = 0.0
         factors = factors * sample_weight
-    return class_weight, sample_weight, factors
+    return {} if class_weight is None else {"class_weight": class_weight}, sample_weight, factors
 
 
 # ---- Kernels ----
@@ -321,6 +317,10 @@ def kernel_values(X: Array, kernel: str, gamma: Any = "scale", degree: int = 3, 
 # ---- Estimators ----
 
 
+def _without(parameters: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if name not in names}
+
+
 def _tolerance(random: Random) -> float:
     return float(10.0 ** -random.integers(3, 7))
 
@@ -338,18 +338,13 @@ def _kernel_machine(sampler: Sampler, number: int, name: str) -> Problem:
     # One problem against the rest has weights of classes with another meaning.
     may_weigh = name in _JOINT or (k == 2 and name != "AmbiguousClassifier")
     class_weight, sample_weight, factors = _weights(sampler, examples, may_weigh)
-    parameters |= {"C": C, "tol": tol, "max_iter": sampler.passes(), "random_state": 0}
-    if class_weight is not None:
-        parameters["class_weight"] = class_weight
+    parameters |= {"C": C, "tol": tol, "max_iter": sampler.passes(), "random_state": 0, **class_weight}
     if name != "MulticlassSVC":
         parameters["stop"] = "gap"
     if name == "LaSVMClassifier":
         parameters["tau"] = TAU
     if sampler.breadth.is_extreme and name in _ONE_PASS and random.random() < 0.3:
-        parameters = {
-            name: value for name, value in parameters.items() if name not in ("stop", "tol", "max_iter", "tau")
-        }
-        parameters["epochs"] = int(random.integers(1, 4))
+        parameters = _without(parameters, "stop", "tol", "max_iter", "tau") | {"epochs": int(random.integers(1, 4))}
     if name in _JOINT and random.random() < 0.15:
         delta = np.round(random.uniform(0.2, 3.0, (k, k)), 3) * (1 - np.eye(k))
         parameters["cost_matrix"] = delta
@@ -360,7 +355,7 @@ def _kernel_machine(sampler: Sampler, number: int, name: str) -> Problem:
         factors = factors / (k - 1)  # the mean of the losses of all wrong classes
     if is_hard:
         sample_weight, factors, C = None, np.ones(len(factors)), 1.0
-        parameters = {name: value for name, value in parameters.items() if name not in ("C", "class_weight")}
+        parameters = _without(parameters, "C", "class_weight")
     is_biased = random.random() < 0.25
     if is_biased and name in _JOINT and "fit_intercept" in getattr(larank, name)().get_params():
         parameters["fit_intercept"] = True
@@ -380,9 +375,8 @@ def _linear(sampler: Sampler, number: int, name: str) -> Problem:
     formulation = str(random.choice(["crammer-singer", "weston-watkins", "one-vs-rest"]))
     formulation = "crammer-singer" if is_structured else formulation
     # The weights of classes have another meaning where each class has a problem of its own.
-    class_weight, sample_weight, factors = _weights(
-        sampler, examples, formulation != "one-vs-rest" and not is_structured
-    )
+    may_weigh = formulation != "one-vs-rest" and not is_structured
+    class_weight, sample_weight, factors = _weights(sampler, examples, may_weigh)
     parameters: dict[str, Any] = {"C": C, "tol": tol, "max_iter": sampler.passes(), "random_state": 0}
     X, K = sampler.given(examples.X), examples.X @ examples.X.T
     if is_structured:
@@ -395,8 +389,7 @@ def _linear(sampler: Sampler, number: int, name: str) -> Problem:
         parameters["intercept_scaling"] = float(random.choice([1.0, 10.0])) if parameters["fit_intercept"] else 1.0
         K = K + parameters["fit_intercept"] * parameters["intercept_scaling"] ** 2
         X = csr_matrix(X) if random.random() < 0.3 else X
-    if class_weight is not None:
-        parameters["class_weight"] = class_weight
+    parameters |= class_weight
     return Problem(
         number, name, "linear", formulation, parameters, X, examples.y, sample_weight, K, C * factors, 1 - np.eye(k),
         tol, examples.drawn,
@@ -414,10 +407,8 @@ def _descent(sampler: Sampler, number: int, name: str) -> Problem:
     alpha, has_intercept = float(10 ** random.uniform(-6, 0)), bool(random.random() < 0.5)
     parameters: dict[str, Any] = {
         "loss": "hinge", "formulation": formulation, "alpha": alpha, "fit_intercept": has_intercept,
-        "epochs": int(random.integers(1, 200)), "random_state": 0,
+        "epochs": int(random.integers(1, 200)), "random_state": 0, **class_weight,
     }  # fmt: skip
-    if class_weight is not None:
-        parameters["class_weight"] = class_weight
     K = examples.X @ examples.X.T + has_intercept
     solved = "binary" if k == 2 or formulation == "one-vs-rest" else "crammer-singer"
     return Problem(
@@ -442,10 +433,8 @@ def _primal(sampler: Sampler, number: int, name: str) -> Problem:
         **drawn.parameters, "C": C, "loss": loss, "softmax_gamma": softmax_gamma, "tol": tol,
         "solver": str(random.choice(["newton", "lbfgs", "cg"], p=[0.6, 0.25, 0.15])),
         "fit_intercept": bool(random.random() < 0.7 and has_weights), "max_iter": sampler.passes(),
-        "random_state": 0,
+        "random_state": 0, **class_weight,
     }  # fmt: skip
-    if class_weight is not None:
-        parameters["class_weight"] = class_weight
     return Problem(
         number, name, kernel, loss, parameters, drawn.X, examples.y, sample_weight, drawn.K, C * factors,
         1 - np.eye(k), tol, examples.drawn,

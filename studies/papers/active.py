@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from studies.datasets import BINARY, Dataset, load
-from studies.drawing import PALETTE
-from studies.papers.experiment import error_percent, timed_fit
+from studies.drawing import PALETTE, panels
+from studies.papers.experiment import by_dataset, error_percent, findings, timed_fit
 from studies.study import Claim, Findings, Say, Scope, Study, is_so
 from studies.tables import Table, digits
 
@@ -55,11 +55,9 @@ PROTOCOLS: dict[str, Protocol] = {
     "usps": Protocol("figure 4.16", _ASKED, _QUERIES, 500, 3),
 }
 QUICK = {
-    "adult": Protocol("figures 4.11 and 4.12", _COMPARED, (100, 200, 400), 400, 1),
-    "mnist8": Protocol("figures 4.13 and 4.15", _COMPARED, (100, 200, 400), 400, 1, False),
-    "mnist8-noise": Protocol("figures 4.14 and 4.15", _COMPARED, (100, 200, 400), 400, 1, False),
-    "reuters": Protocol("figure 4.16", _ASKED, (30, 60), 60, 1),
-    "usps": Protocol("figure 4.16", _ASKED, (30, 60), 60, 1),
+    name: replace(usual, labels=labels, costly=labels[-1], seeds=1)
+    for name, usual in PROTOCOLS.items()
+    for labels in ((30, 60) if usual.selections == _ASKED else (100, 200, 400),)
 }
 QUICK_DATASETS = ("adult", "usps")
 QUICK_TRAIN, QUICK_TEST = 1000, 1000
@@ -108,14 +106,8 @@ def _lasvm_points(dataset: str, selection: str, data: Dataset, labels: Iterable[
     """A training from the start for each number of labels: what comes out of the finishing step is not trained on."""
     from larank import LaSVMClassifier
 
-    settings: dict[str, Any] = {
-        "C": BINARY[dataset].C,
-        "gamma": BINARY[dataset].gamma,
-        "selection": _strategy(selection),
-        "certify": False,
-        "n_jobs": -1,
-        "random_state": seed,
-    }
+    settings: dict[str, Any] = {"C": BINARY[dataset].C, "gamma": BINARY[dataset].gamma, "certify": False, "n_jobs": -1}
+    settings |= {"selection": _strategy(selection), "random_state": seed}
     points = []
     for budget in labels:
         model = LaSVMClassifier("rbf", **settings, label_budget=budget)
@@ -160,56 +152,33 @@ def _points(dataset: str, selection: str, data: Dataset, protocol: Protocol, see
 # ---- All of them ----
 
 
-@dataclass
-class Figures(Findings):
-    """Test errors by labels, seconds and support vectors."""
+Means = Mapping[str, Sequence[Point]]
 
-    curves: tuple[Curve, ...]
-    quick: bool = False
 
-    def datasets(self) -> list[str]:
-        """Those there are curves of."""
-        return list(dict.fromkeys(curve.dataset for curve in self.curves))
+def means(curves: Iterable[Curve]) -> dict[str, list[Point]]:
+    """Return by selection the mean over the seeds, after every number of labels that all seeds have."""
+    found: dict[str, list[dict[int, Point]]] = {}
+    for curve in curves:
+        found.setdefault(curve.selection, []).append({point.labels: point for point in curve.points})
+    return {
+        selection: [_mean_point([points[n] for points in of]) for n in sorted(set(of[0]).intersection(*of[1:]))]
+        for selection, of in found.items()
+    }
 
-    def mean(self, dataset: str) -> dict[str, list[Point]]:
-        """By selection, the mean over the seeds after every number of labels that all of them have."""
-        means = {}
-        for selection in dict.fromkeys(curve.selection for curve in self.curves if curve.dataset == dataset):
-            mine = [curve for curve in self.curves if (curve.dataset, curve.selection) == (dataset, selection)]
-            by_labels = [{point.labels: point for point in curve.points} for curve in mine]
-            shared = sorted(set(by_labels[0]).intersection(*by_labels[1:]))
-            means[selection] = [_mean_point([points[count] for points in by_labels]) for count in shared]
-        return means
 
-    def to_tables(self) -> list[Table]:
-        return [self._table(dataset) for dataset in self.datasets()]
-
-    def _table(self, dataset: str) -> Table:
-        seeds = len({curve.seed for curve in self.curves if curve.dataset == dataset})
-        notes = ["The thesis draws this without numbers.", *([f"{BINARY[dataset].note}."] * bool(BINARY[dataset].note))]
-        if seeds > 1:
-            notes.insert(0, f"Means over {seeds} draws.")
-        if self.quick:
-            notes.insert(0, f"Quick form: {QUICK_TRAIN} examples to choose from, where the thesis has all.")
-        title = f"Selection of examples on {dataset} (thesis, {PROTOCOLS[dataset].figures})"
-        table = Table(title, ("", "labels", "error %", "vectors", "seconds"), notes)
-        for selection, points in self.mean(dataset).items():
-            for number, at in enumerate(points):
-                cells = str(at.labels), f"{at.error:.2f}", f"{at.vectors:.0f}", digits(at.seconds)
-                table.add("" if number else selection, *cells)
-            table.end_group()
-        return table
-
-    def to_claims(self) -> list[Claim]:
-        """Return what the thesis says that can be checked."""
-        found = {} if self.quick else {dataset: self.mean(dataset) for dataset in self.datasets()}
-        return [_adult_claim(found["adult"])] if "adult" in found else []
-
-    def to_lines(self) -> list[str]:
-        """Return the claims, and the errors and seconds of learning from labels that are asked for."""
-        found = [dataset for dataset in ("reuters", "usps") if dataset in self.datasets() and not self.quick]
-        asked = [line for dataset in found for line in _asking_lines(dataset, self.mean(dataset))]
-        return [*map(str, self.to_claims()), *asked]
+def _table(dataset: str, curves: Sequence[Curve], quick: bool) -> Table:
+    seeds = len({curve.seed for curve in curves})
+    notes = [f"Quick form: {QUICK_TRAIN} examples to choose from, where the thesis has all."] * quick
+    notes += [f"Means over {seeds} draws."] * (seeds > 1)
+    notes += ["The thesis draws this without numbers.", *([f"{BINARY[dataset].note}."] * bool(BINARY[dataset].note))]
+    title = f"Selection of examples on {dataset} (thesis, {PROTOCOLS[dataset].figures})"
+    table = Table(title, ("", "labels", "error %", "vectors", "seconds"), notes)
+    for selection, points in means(curves).items():
+        for number, at in enumerate(points):
+            cells = str(at.labels), f"{at.error:.2f}", f"{at.vectors:.0f}", digits(at.seconds)
+            table.add("" if number else selection, *cells)
+        table.end_group()
+    return table
 
 
 def _mean_point(points: list[Point]) -> Point:
@@ -222,9 +191,9 @@ def fewest_vectors(points: Iterable[Point], error: float) -> Point | None:
     return min((at for at in points if at.error <= error), key=lambda at: at.vectors, default=None)
 
 
-def _adult_claim(means: dict[str, list[Point]]) -> Claim:
+def adult_claim(found: Means) -> Claim:
     """Return whether AUTOACTIVE has the error of the full solution with few support vectors; if not, what it has."""
-    full, points = means[RANDOM][-1], means[AUTOACTIVE]
+    full, points = found[RANDOM][-1], found[AUTOACTIVE]
     said = f"adult: a full epoch has {full.error:.2f} % with {full.vectors:.0f} support vectors; {AUTOACTIVE} "
     bar = f"at most {SHARE:.2f} of them are enough (thesis: 2500 of 11278)"
     small = fewest_vectors(points, full.error)
@@ -239,8 +208,9 @@ def _adult_claim(means: dict[str, list[Point]]) -> Claim:
     return is_so(f"{said}{reached}, and has {best.error:.2f} % with {best.vectors:.0f}", False, bar)
 
 
-def _asking_lines(dataset: str, means: dict[str, list[Point]]) -> list[str]:
-    ends = {selection: points[-1] for selection, points in means.items() if points}
+def asking_lines(dataset: str, found: Means) -> list[str]:
+    """Return the errors and seconds of learning from labels that are asked for."""
+    ends = {selection: points[-1] for selection, points in found.items() if points}
     told = ", ".join(f"{selection} {at.error:.2f} % in {digits(at.seconds)} s" for selection, at in ends.items())
     lines = [f"{dataset}, {max(at.labels for at in ends.values())} labels: {told}."]
     if dataset == "reuters":
@@ -248,7 +218,8 @@ def _asking_lines(dataset: str, means: dict[str, list[Point]]) -> list[str]:
     return lines
 
 
-def _run(scope: Scope, say: Say) -> Figures:
+def _run(scope: Scope, say: Say) -> Findings:
+    """Return test errors by labels, seconds and support vectors."""
     protocols = QUICK if scope.quick else PROTOCOLS
     curves = []
     for dataset in scope.present(PROTOCOLS, QUICK_DATASETS, say, lambda name: BINARY[name].source):
@@ -259,37 +230,31 @@ def _run(scope: Scope, say: Say) -> Figures:
             for selection in protocol.selections:
                 points = _points(dataset, selection, data, protocol, seed)
                 curves.append(Curve(dataset, selection, seed, tuple(points)))
-                told = (
-                    f"error {points[-1].error:.2f} % after {points[-1].labels} labels" if points else "too few labels"
-                )
-                say(f"{dataset}, {selection}, seed {seed}: {told}")
-    return Figures(tuple(curves), scope.quick)
+                told = [f"error {at.error:.2f} % after {at.labels} labels" for at in points[-1:]] or ["too few labels"]
+                say(f"{dataset}, {selection}, seed {seed}: {told[0]}")
+    groups = by_dataset(curves)
+    tables = [_table(dataset, mine, scope.quick) for dataset, mine in groups.items()]
+    held = {} if scope.quick else {dataset: means(mine) for dataset, mine in groups.items()}
+    asked = [
+        line for dataset in ("reuters", "usps") if dataset in held for line in asking_lines(dataset, held[dataset])
+    ]
+    return findings(scope, tables, [adult_claim(held["adult"])] if "adult" in held else [], asked, curves=curves)
 
 
-_AXES: dict[str, tuple[str, Callable[[Point], float]]] = {
-    "labels": ("labels", lambda at: at.labels),
-    "seconds": ("seconds", lambda at: at.seconds),
-    "vectors": ("support vectors", lambda at: at.vectors),
-}
+_AXES = {"labels": "labels", "seconds": "seconds", "vectors": "support vectors"}
 
 
-def _draw(outcome: Figures, figure: Any) -> None:
-    datasets = outcome.datasets()
-    figure.set_size_inches(11, 3.2 * len(datasets))
-    for row, dataset in zip(figure.subplots(len(datasets), len(_AXES), squeeze=False), datasets, strict=True):
-        for axes, (label, of) in zip(row, _AXES.values(), strict=True):
-            for color, (selection, points) in zip(PALETTE, outcome.mean(dataset).items(), strict=False):
-                errors = [at.error for at in points]
-                axes.plot([of(at) for at in points], errors, "o-", markersize=3, color=color, label=selection)
+def _draw(outcome: Findings, figure: Any) -> None:
+    groups = by_dataset(outcome.others["curves"])
+    figure.set_size_inches(11, 3.2 * len(groups))
+    for row, dataset, curves in panels(figure, groups, columns=len(_AXES)):
+        for axes, (name, label) in zip(row, _AXES.items(), strict=True):
+            for color, (selection, points) in zip(PALETTE, means(curves).items(), strict=False):
+                values = [[getattr(at, attribute) for at in points] for attribute in (name, "error")]
+                axes.plot(*values, "o-", markersize=3, color=color, label=selection)
             axes.set(title=dataset, xscale="log", xlabel=label, ylabel="test error (%)")
         row[0].legend(frameon=False, fontsize=8)
 
 
-STUDY = Study(
-    has_seeds=True,
-    name="active-figures",
-    title="Which example LaSVM takes next, and learning from labels asked for (thesis, figures 4.11 to 4.16)",
-    datasets=tuple(PROTOCOLS),
-    run=_run,
-    draw=_draw,
-)
+_TITLE = "Which example LaSVM takes next, and learning from labels asked for (thesis, figures 4.11 to 4.16)"
+STUDY = Study("active-figures", _TITLE, _run, tuple(PROTOCOLS), draw=_draw, has_seeds=True)

@@ -14,25 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from studies.papers import concepttables as shown
 from studies.papers.conceptrows import TokenRows, sentence_errors
-from studies.papers.concepttables import (
-    BLIND,
-    BOTH,
-    KNOWING,
-    MEMORY,
-    METHODS,
-    OF_BOTH,
-    TAGGER,
-    Cell,
-    Closeness,
-    ConceptFigures,
-    Method,
-    Point,
-    RowErrors,
-    Speed,
-    Weak,
-    draw,
-)
+from studies.papers.concepttables import BLIND, BOTH, KNOWING, MEMORY, METHODS, OF_BOTH, TAGGER, Method
 from studies.papers.experiment import timed_fit
 from studies.study import Say, Scope, Study
 
@@ -69,20 +53,10 @@ class Trial:
     """The data of one seed, and the labeller that several parts look at."""
 
     def __init__(self, seed: int, sizes: tuple[int, int]) -> None:
-        self.seed, self._sizes = seed, sizes
-
-    @cached_property
-    def train(self) -> Any:
-        return self._triples(0)
-
-    @cached_property
-    def test(self) -> Any:
-        return self._triples(1)
-
-    def _triples(self, part: int) -> Any:
         from larank.ambiguous.house import make_triples
 
-        return make_triples(self._sizes[part], random_state=FIRST_SEED + 2 * self.seed + part)
+        self.seed, first = seed, FIRST_SEED + 2 * seed
+        self.train, self.test = (make_triples(size, random_state=first + part) for part, size in enumerate(sizes))
 
     @cached_property
     def reference(self) -> tuple[Any, float]:
@@ -113,12 +87,12 @@ def _error(labeler: Any, triples: Any) -> float:
 # ---- Table C.2 ----
 
 
-def _table(trials: Sequence[Trial], say: Say) -> list[RowErrors]:
+def _table(trials: Sequence[Trial], say: Say) -> list[shown.RowErrors]:
     found = []
     for trial in trials:
         for row, method in METHODS.items():
             learn = {TAGGER: _tagged, MEMORY: _remembered}.get(method.learner, _labelled)
-            one = RowErrors(row, trial.seed, *learn(trial, method))
+            one = shown.RowErrors(row, trial.seed, *learn(trial, method))
             say(f"seed {trial.seed}, {row}: train {one.train:.2f} %, test {one.test:.2f} %, {one.seconds:.1f} s")
             found.append(one)
     return found
@@ -163,7 +137,7 @@ def _remembered(trial: Trial, _: Method) -> tuple[float, float, float]:
 # ---- The house ----
 
 
-def _simulation(trials: Sequence[Trial]) -> list[Cell]:
+def _simulation(trials: Sequence[Trial]) -> list[shown.Cell]:
     """Counts of what occurs in the training triples of the first seed."""
     from larank.ambiguous.house import make_ambiguous_house
     from larank.ambiguous.verbs import CONCEPTS
@@ -175,21 +149,22 @@ def _simulation(trials: Sequence[Trial]) -> list[Cell]:
     meanings = _meanings(train)
     words = [word for sentence in train.words for word in sentence]
     several = {word for word, found in meanings.items() if len(found) > 1}
-    return [
-        Cell("concepts", "58", sum(kinds.values()), "d"),
-        Cell("  verbs", "15", kinds["verb"], "d"),
-        Cell("  actors", "10", kinds["actor"], "d"),
-        Cell("  small objects", "15", kinds["object"], "d"),
-        Cell("  rooms", "6", kinds["room"], "d"),
-        Cell("  furniture", "12", kinds["furniture"], "d"),
-        Cell("symbols, with the empty one", "59", len(symbols), "d"),
-        Cell("words, without pronouns (chapter 6)", "74", len(plain), "d"),
-        Cell("words, with pronouns (appendix C)", "75", len(meanings), "d"),
-        Cell("ambiguous sentences, %", "about 55", 100 * float(np.mean(train.is_ambiguous)), ".1f"),
-        Cell("ambiguous words, %", "-", 100 * float(np.mean([word in several for word in words])), ".1f"),
-        Cell("training triples", "50000", len(train.words), "d"),
-        Cell("test triples", "20000", len(test.words), "d"),
-    ]
+    counts = {
+        "concepts": ("58", sum(kinds.values())),
+        "  verbs": ("15", kinds["verb"]),
+        "  actors": ("10", kinds["actor"]),
+        "  small objects": ("15", kinds["object"]),
+        "  rooms": ("6", kinds["room"]),
+        "  furniture": ("12", kinds["furniture"]),
+        "symbols, with the empty one": ("59", len(symbols)),
+        "words, without pronouns (chapter 6)": ("74", len(plain)),
+        "words, with pronouns (appendix C)": ("75", len(meanings)),
+        "ambiguous sentences, %": ("about 55", 100 * float(np.mean(train.is_ambiguous))),
+        "ambiguous words, %": ("-", 100 * float(np.mean([word in several for word in words]))),
+        "training triples": ("50000", len(train.words)),
+        "test triples": ("20000", len(test.words)),
+    }
+    return [shown.Cell(what, *both, ".1f" if "%" in what else "d") for what, both in counts.items()]
 
 
 def _meanings(triples: Any) -> dict[str, set[str]]:
@@ -207,20 +182,13 @@ def _meanings(triples: Any) -> dict[str, set[str]]:
 def _classes() -> dict[str, tuple[str, ...]]:
     from larank.ambiguous.verbs import MEMBERS
 
-    joined = {
-        "males": ("male",),
-        "females": ("female",),
-        "animals": ("animal",),
-        "toys": ("toy",),
-        "food and drink": ("food", "drink"),
-        "furniture": ("seat", "desk", "shelf", "container"),
-        "rooms": ("room",),
-        "verbs": ("verb",),
-    }
+    single = {f"{name}s": (name,) for name in ("male", "female", "animal", "toy")}
+    several = {"food and drink": ("food", "drink"), "furniture": ("seat", "desk", "shelf", "container")}
+    joined = single | several | {"rooms": ("room",), "verbs": ("verb",)}
     return {name: tuple(one for word in words for one in MEMBERS[word]) for name, words in joined.items()}
 
 
-def _neighbours(trials: Sequence[Trial]) -> list[Closeness]:
+def _neighbours(trials: Sequence[Trial]) -> list[shown.Closeness]:
     from larank import ConceptLabeler
 
     found = []
@@ -230,7 +198,7 @@ def _neighbours(trials: Sequence[Trial]) -> list[Closeness]:
     return found
 
 
-def _closeness(row: str, seed: int, labeler: Any) -> Closeness:
+def _closeness(row: str, seed: int, labeler: Any) -> shown.Closeness:
     from larank.ambiguous.meanings import EMPTY
 
     is_concept = labeler.concepts_ != EMPTY
@@ -238,7 +206,7 @@ def _closeness(row: str, seed: int, labeler: Any) -> Closeness:
     distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
     np.fill_diagonal(distances, np.inf)
     nearest = {name: tuple(names[k] for k in np.argsort(row)[:2]) for name, row in zip(names, distances, strict=True)}
-    return Closeness(row, seed, nearest, purity(nearest, _classes()))
+    return shown.Closeness(row, seed, nearest, purity(nearest, _classes()))
 
 
 def purity(
@@ -263,7 +231,7 @@ def purity(
 # ---- Bags and the learning curve ----
 
 
-def _weak(trials: Sequence[Trial], say: Say) -> list[Weak]:
+def _weak(trials: Sequence[Trial], say: Say) -> list[shown.Weak]:
     from larank import ConceptLabeler
 
     found = []
@@ -273,19 +241,19 @@ def _weak(trials: Sequence[Trial], say: Say) -> list[Weak]:
         seconds = timed_fit(labeler, trial.train.words, bags, trial.train.universes)
         predicted = labeler.predict(trial.train.words, trial.train.universes)
         wrong = 100 * float(np.mean([sorted(one) != bag for one, bag in zip(predicted, bags, strict=True)]))
-        one = Weak(trial.seed, _error(labeler, trial.train), _error(labeler, trial.test), wrong, seconds)
+        one = shown.Weak(trial.seed, _error(labeler, trial.train), _error(labeler, trial.test), wrong, seconds)
         say(f"seed {trial.seed}, bags: train {one.train:.2f} %, test {one.test:.2f} %, {seconds:.1f} s")
         found.append(one)
     return found
 
 
-def _curve(trials: Sequence[Trial], sizes: Iterable[int], say: Say) -> list[Point]:
+def _curve(trials: Sequence[Trial], sizes: Iterable[int], say: Say) -> list[shown.Point]:
     found = []
     for trial in trials:
         for size in sizes:
             is_whole = size == len(trial.train.words)
             labeler, seconds = trial.reference if is_whole else trial.fitted(METHODS[OF_BOTH], size)
-            found.append(Point(trial.seed, size, _error(labeler, trial.test), seconds))
+            found.append(shown.Point(trial.seed, size, _error(labeler, trial.test), seconds))
             say(f"seed {trial.seed}, {size} triples: {found[-1].error:.2f} %, {seconds:.1f} s")
     return found
 
@@ -293,21 +261,18 @@ def _curve(trials: Sequence[Trial], sizes: Iterable[int], say: Say) -> list[Poin
 # ---- Speed ----
 
 
-def _speed(trial: Trial) -> Speed:
+def _speed(trial: Trial) -> shown.Speed:
     labeler, training = trial.reference
     result, words = labeler.result_, trial.test.words
     encoding = training - result.seconds
     labelling = labeler.n_iter_ * _timed_parts(labeler, trial.train)["labelling, core"]
     parts = min((_timed_parts(labeler, trial.test) for _ in range(REPEATS)), key=lambda one: sum(one.values()))
     learnt = result.operations["sentences"]
-    return Speed(
+    steps = max(0.0, result.seconds - labelling)
+    return shown.Speed(
         triples=len(trial.train.words),
         epochs=labeler.n_iter_,
-        training={
-            "checks and encoding, Python": encoding,
-            "labelling, core": labelling,
-            "steps, core": max(0.0, result.seconds - labelling),
-        },
+        training={"checks and encoding, Python": encoding, "labelling, core": labelling, "steps, core": steps},
         sentences=len(words),
         words=sum(map(len, words)),
         prediction=parts,
@@ -334,36 +299,27 @@ def _timed_parts(labeler: Any, triples: Any) -> dict[str, float]:
 # ---- The whole ----
 
 
-def _run(scope: Scope, say: Say) -> ConceptFigures:
+def _run(scope: Scope, say: Say) -> shown.ConceptFigures:
     sizes = QUICK_SIZES if scope.quick else SIZES
     trials = [Trial(seed, sizes) for seed in scope.seed_range(SEEDS)]
     work: dict[str, tuple[str, Callable[[], Any]]] = {
-        "simulation": ("cells", lambda: tuple(_simulation(trials))),
-        "table": ("errors", lambda: tuple(_table(trials, say))),
-        "neighbours": ("closeness", lambda: tuple(_neighbours(trials))),
-        "weak": ("weak", lambda: tuple(_weak(trials, say))),
-        "curve": ("points", lambda: tuple(_curve(trials, QUICK_CURVE if scope.quick else CURVE, say))),
+        "simulation": ("cells", lambda: _simulation(trials)),
+        "table": ("errors", lambda: _table(trials, say)),
+        "neighbours": ("closeness", lambda: _neighbours(trials)),
+        "weak": ("weak", lambda: _weak(trials, say)),
+        "curve": ("points", lambda: _curve(trials, QUICK_CURVE if scope.quick else CURVE, say)),
         "speed": ("speed", lambda: _speed(trials[0])),
     }
-    found: dict[str, Any] = {}
-    for part in scope.options.parts:
-        field, run = work[part]
-        found[field] = run()
-    return ConceptFigures(
-        sizes,
-        **found,
-        quick=scope.quick,
-        seeds_note=_SEEDS_NOTE,
-        tagger_note=_TAGGER_NOTE,
-    )
+    found = {field: run() for field, run in (work[part] for part in scope.options.parts)}
+    return shown.ConceptFigures(sizes, **found, quick=scope.quick, seeds_note=_SEEDS_NOTE, tagger_note=_TAGGER_NOTE)
 
 
 STUDY = Study(
-    name="concepts",
-    title="Words labelled by what is known of the world (thesis, tables C.2 and C.3)",
-    run=_run,
+    "concepts",
+    "Words labelled by what is known of the world (thesis, tables C.2 and C.3)",
+    _run,
     datasets=("house",),
-    draw=draw,
+    draw=shown.draw,
     has_seeds=True,
     options={"--parts": {"nargs": "+", "choices": PARTS, "default": PARTS, "help": "only these parts"}},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -13,17 +13,23 @@ import numpy as np
 
 from studies.drawing import PALETTE
 from studies.study import Claim, Findings, is_so
-from studies.tables import Table, mean_and_deviation
+from studies.tables import Table, band, mean_and_deviation
 
 # ---- Table C.2 ----
 
+Errors = Mapping[str, float]
+"""Mean test errors by row of table C.2; NaN for a row that was not run."""
+
 
 class Method(NamedTuple):
-    """A row of table C.2: the strategy of a `ConceptLabeler` or another learner, what it knows, and its errors."""
+    """A row of table C.2: the strategy of a `ConceptLabeler` or another learner, what it knows, the thesis's train and
+    test error in percent, and what the mean test errors are held to, in words and as a condition."""
 
     learner: str
     relations: tuple[str, ...]
     paper: tuple[float, float] | None
+    bar: str = ""
+    holds: Callable[[Errors], bool] | None = None
 
 
 TAGGER, MEMORY = "tagger", "memory"
@@ -31,29 +37,23 @@ LOCATION, CONTAINED_BY = "location", "containedby"
 BOTH = (LOCATION, CONTAINED_BY)
 OF_X, OF_CONTAIN, OF_LOC, OF_BOTH = "NN_OF, x", "NN_OF, x+u (contain)", "NN_OF, x+u (loc)", "NN_OF, x+u (loc, contain)"
 LR_BOTH, SVM_X, SVM_BOTH = "NN_LR, x+u (loc, contain)", "SVMstruct, x", "SVMstruct, x+u (loc, contain)"
-METHODS = {  # train and test error in percent.    [thesis] table C.2
+_FREE = "order-free"
+METHODS = {  # [thesis] table C.2
     SVM_X: Method(TAGGER, (), (42.26, 42.61)),
     SVM_BOTH: Method(TAGGER, BOTH, (18.68, 23.57)),
     "NN, x": Method("independent", (), (35.80, 36.97)),
     "NN_LR, x": Method("left-right", (), (32.80, 35.80)),
-    LR_BOTH: Method("left-right", BOTH, (5.42, 5.75)),
-    OF_X: Method("order-free", (), (32.50, 35.87)),
-    OF_CONTAIN: Method("order-free", (CONTAINED_BY,), (15.15, 17.04)),
-    OF_LOC: Method("order-free", (LOCATION,), (5.07, 5.22)),
-    OF_BOTH: Method("order-free", BOTH, (0.0, 0.11)),
+    LR_BOTH: Method("left-right", BOTH, (5.42, 5.75), "> order-free", lambda error: error[LR_BOTH] > error[OF_BOTH]),
+    OF_X: Method(_FREE, (), (32.50, 35.87), "30–42", lambda error: 30 <= error[OF_X] <= 42),
+    OF_CONTAIN: Method(
+        _FREE, (CONTAINED_BY,), (15.15, 17.04), "loc to x", lambda e: e[OF_LOC] <= e[OF_CONTAIN] <= e[OF_X]
+    ),
+    OF_LOC: Method(_FREE, (LOCATION,), (5.07, 5.22), "≤ 8", lambda error: error[OF_LOC] <= 8),
+    OF_BOTH: Method(_FREE, BOTH, (0.0, 0.11), "≤ 0.5", lambda error: error[OF_BOTH] <= 0.5),
     "memory, x": Method(MEMORY, (), None),
 }
 TIE = 0.2
 """Points by which two errors of the thesis differ at least, if their order says something."""
-
-Errors = Mapping[str, float]
-EXPECTED: dict[str, tuple[str, Callable[[Errors], bool]]] = {  # of mean test errors
-    LR_BOTH: ("> order-free", lambda error: error[LR_BOTH] > error[OF_BOTH]),
-    OF_X: ("30–42", lambda error: 30 <= error[OF_X] <= 42),
-    OF_CONTAIN: ("loc to x", lambda error: error[OF_LOC] <= error[OF_CONTAIN] <= error[OF_X]),
-    OF_LOC: ("≤ 8", lambda error: error[OF_LOC] <= 8),
-    OF_BOTH: ("≤ 0.5", lambda error: error[OF_BOTH] <= 0.5),
-}
 
 # ---- The rest of the appendix ----
 
@@ -168,45 +168,38 @@ class ConceptFigures(Findings):
             return []
         means = self.means()
         claims = [
-            is_so(f"{row}: {means[row]:.2f} % of the test sentences are wrong", holds(means), bar)
-            for row, (bar, holds) in EXPECTED.items()
-            if row in means
+            is_so(f"{row}: {means[row]:.2f} % of the test sentences are wrong", method.holds(means), method.bar)
+            for row, method in METHODS.items()
+            if method.holds and row in means
         ]
-        if self.weak:
-            test = float(np.mean([one.test for one in self.weak]))
-            claims.append(Claim(f"from bags: {test:.2f} % of the test sentences are wrong", test, most=WEAK_BAR))
-        if self.speed:
-            training, words = self._rates()[:2]
-            claims.append(Claim(f"training takes {training:.0f} s", training, most=SECONDS_BAR))
-            claims.append(Claim(f"prediction labels {words:.0f} words/s", words, least=WORDS_BAR))
-        return claims
+        claims += [self._weak_claim()] if self.weak else []
+        return claims + (self._speed_claims() if self.speed else [])
 
-    def _rates(self) -> tuple[float, float, float]:
-        """Return seconds of training, and words and sentences predicted per second."""
+    def _weak_claim(self) -> Claim:
+        test = float(np.mean([one.test for one in self.weak]))
+        return Claim(f"from bags: {test:.2f} % of the test sentences are wrong", test, most=WEAK_BAR)
+
+    def _speed_claims(self) -> list[Claim]:
         assert self.speed
-        training, prediction = (sum(part.values()) for part in (self.speed.training, self.speed.prediction))
-        return training, self.speed.words / prediction, self.speed.sentences / prediction
+        training, words = sum(self.speed.training.values()), self.speed.words / sum(self.speed.prediction.values())
+        return [
+            Claim(f"training takes {training:.0f} s", training, most=SECONDS_BAR),
+            Claim(f"prediction labels {words:.0f} words/s", words, least=WORDS_BAR),
+        ]
+
+    def _held(self, holds: bool | None) -> str:
+        return "" if self.quick else _HELD[holds]
 
     def to_tables(self) -> list[Table]:
         """Those of parts that were not run have no rows."""
-        return [
-            self._simulation(),
-            self._errors(),
-            self._orders(),
-            self._neighbours(),
-            self._purity(),
-            self._weak(),
-            self._curve(),
-            self._speed(),
-            self._shares(),
-        ]
+        tables = [self._simulation(), self._errors(), self._orders(), self._neighbours(), self._purity()]
+        return [*tables, self._weak(), self._curve(), self._speed(), self._shares()]
 
     def of(self, row: str) -> list[RowErrors]:
         """Of all seeds."""
         return [one for one in self.errors if one.row == row]
 
     def means(self) -> Errors:
-        """Mean test error by row; NaN for a row that was not run."""
         found = {row: float(np.mean([one.test for one in self.of(row)])) for row in METHODS if self.of(row)}
         return defaultdict(lambda: math.nan, found)
 
@@ -236,14 +229,10 @@ class ConceptFigures(Findings):
         table = Table("Errors (thesis, table C.2)", headings, notes)
         means = self.means()
         for row, method in METHODS.items():
-            if not (found := self.of(row)):
-                continue
-            paper = [f"{value:.2f}" for value in method.paper] if method.paper else ["-", "-"]
-            ours = [mean_and_deviation([getattr(one, name) for one in found]) for name in ("train", "test")]
-            seconds = f"{np.mean([one.seconds for one in found]):.1f}"
-            bar, holds = EXPECTED.get(row, ("", None))
-            held = None if holds is None or self.quick else holds(means)
-            table.add(row, *paper, *ours, seconds, bar, _HELD[held])
+            if found := self.of(row):
+                paper = [f"{value:.2f}" for value in method.paper] if method.paper else ["-", "-"]
+                held = self._held(method.holds(means) if method.holds else None)
+                table.add(row, *paper, *_figures(found, "train", "test"), method.bar, held)
         return table
 
     def _orders(self) -> Table:
@@ -256,19 +245,13 @@ class ConceptFigures(Findings):
         means = self.means()
         published = {row: method.paper[1] for row, method in METHODS.items() if method.paper}
         for less, more in pairwise(sorted(published, key=published.__getitem__)):
-            if not (self.of(less) and self.of(more)):
-                continue
-            pairs = list(zip(self.of(less), self.of(more), strict=True))
-            smaller = sum(one.test < other.test for one, other in pairs)
-            tie = "tie; " if published[more] - published[less] < TIE else ""
-            table.add(
-                less,
-                more,
-                f"{published[less]:.2f} < {published[more]:.2f}",
-                f"{means[less]:.2f}, {means[more]:.2f}",
-                f"{smaller} of {len(pairs)}",
-                tie + _HELD[means[less] < means[more]],
-            )
+            pairs = list(zip(self.of(less), self.of(more), strict=False))
+            if pairs:
+                smaller = sum(one.test < other.test for one, other in pairs)
+                paper, ours = f"{published[less]:.2f} < {published[more]:.2f}", f"{means[less]:.2f}, {means[more]:.2f}"
+                tie = "tie; " if published[more] - published[less] < TIE else ""
+                order = tie + _HELD[means[less] < means[more]]
+                table.add(less, more, paper, ours, f"{smaller} of {len(pairs)}", order)
         return table
 
     # ---- Table C.3 ----
@@ -291,21 +274,12 @@ class ConceptFigures(Findings):
             "seeds; two: share of the same class among the two nearest. By chance: among all other concepts. Concepts "
             "of no class (coat, book) may be neighbours, but are not asked about."
         ]
-        headings = (
-            "class",
-            "concepts",
-            *(f"{row}{two}" for row in (KNOWING, BLIND) for two in ("", ", two")),
-            "chance",
-        )
+        shown = [(row, two) for row in (KNOWING, BLIND) for two in ("", ", two")]
+        headings = ("class", "concepts", *(row + two for row, two in shown), "chance")
         table = Table("Neighbours of the same class", headings, notes)
-        for name in self.closeness[0].purity if self.closeness else ():
-            size, _, _, chance = self.closeness[0].purity[name]
-            shares = (
-                mean_and_deviation([100 * one.purity[name][place] for one in self.close(row)], ".0f")
-                for row in (KNOWING, BLIND)
-                for place in (1, 2)
-            )
-            table.add(name, str(size), *shares, f"{100 * chance:.0f}")
+        for name, (size, _, _, chance) in self.closeness[0].purity.items() if self.closeness else ():
+            found = ([100 * one.purity[name][2 if two else 1] for one in self.close(row)] for row, two in shown)
+            table.add(name, str(size), *(mean_and_deviation(each, ".0f") for each in found), f"{100 * chance:.0f}")
         return table
 
     # ---- Bags, the learning curve, speed ----
@@ -320,55 +294,39 @@ class ConceptFigures(Findings):
         table = Table("Learning from bags (thesis, C.7)", headings, notes)
         if self.weak:
             table.add("thesis", *(f"{value:.2f}" for value in (*WEAK, WEAK_BAGS)), style="dim")
-            found = {name: [getattr(one, name) for one in self.weak] for name in ("train", "test", "bags")}
-            held = None if self.quick else bool(np.mean(found["test"]) <= WEAK_BAR)
-            seconds = f"{np.mean([one.seconds for one in self.weak]):.1f}"
-            cells = map(mean_and_deviation, found.values())
-            table.add("NN_OF, x+u (loc, contain)", *cells, seconds, f"test ≤ {WEAK_BAR:g}", _HELD[held])
+            cells = _figures(self.weak, "train", "test", "bags")
+            table.add(OF_BOTH, *cells, f"test ≤ {WEAK_BAR:g}", self._held(self._weak_claim().holds))
         return table
 
-    def of_size(self, size: int) -> list[Point]:
-        """The points of all seeds."""
-        return [point for point in self.points if point.size == size]
+    def by_size(self) -> dict[int, list[Point]]:
+        """Return the points of all seeds by the size of the training set."""
+        return {size: [at for at in self.points if at.size == size] for size in sorted({at.size for at in self.points})}
 
     def _curve(self) -> Table:
         seeds = len({point.seed for point in self.points})
         notes = [f"NN_OF with both relations and the same parameters throughout; the first triples of {seeds} seeds."]
         headings = ("training triples", "test error, thesis", "test error", "seconds")
         table = Table("Test error by training triples (thesis, C.6)", headings, notes)
-        for size in sorted({point.size for point in self.points}):
-            found = self.of_size(size)
+        for size, found in self.by_size().items():
             published = {POINT[0]: POINT[1], 50_000: METHODS[OF_BOTH].paper[1]}.get(size)  # type: ignore[index]
-            errors = mean_and_deviation([point.error for point in found])
-            seconds = f"{np.mean([point.seconds for point in found]):.1f}"
-            table.add(str(size), "-" if published is None else f"{published:g}", errors, seconds)
+            table.add(str(size), "-" if published is None else f"{published:g}", *_figures(found, "error"))
         return table
 
     def _speed(self) -> Table:
-        table = Table(
-            "Speed of NN_OF with both relations", ("", "here", "expected", "as expected"), self._speed_notes()
-        )
-        if self.speed:
-            training, words, sentences = self._rates()
-            in_time, is_fast = (None, None) if self.quick else (training <= SECONDS_BAR, words >= WORDS_BAR)
-            table.add(
-                f"training, {self.speed.triples} triples, {self.speed.epochs} epochs, s",
-                f"{training:.1f}",
-                f"≤ {SECONDS_BAR:g}",
-                _HELD[in_time],
+        at, notes = self.speed, []
+        if at:
+            notes.append(
+                f"Wall-clock time, one thread; the best of three predictions of {at.sentences} sentences. In "
+                f"training, {at.words_scored:.1f} words were scored and {at.updates:.2f} steps taken per "
+                "sentence and pass."
             )
-            table.add("prediction, words/s", f"{words:.0f}", f"≥ {WORDS_BAR:g}", _HELD[is_fast])
-            table.add("prediction, sentences/s", f"{sentences:.0f}")
+        table = Table("Speed of NN_OF with both relations", ("", "here", "expected", "as expected"), notes)
+        if at:
+            names = f"training, {at.triples} triples, {at.epochs} epochs, s", "prediction, words/s"
+            for name, form, claim in zip(names, (".1f", ".0f"), self._speed_claims(), strict=True):
+                table.add(name, f"{claim.value:{form}}", band(claim.least, claim.most), self._held(claim.holds))
+            table.add("prediction, sentences/s", f"{at.sentences / sum(at.prediction.values()):.0f}")
         return table
-
-    def _speed_notes(self) -> list[str]:
-        if not self.speed:
-            return []
-        return [
-            f"Wall-clock time, one thread; the best of three predictions of {self.speed.sentences} sentences. In "
-            f"training, {self.speed.words_scored:.1f} words were scored and {self.speed.updates:.2f} steps taken per "
-            "sentence and pass."
-        ]
 
     def _shares(self) -> Table:
         notes = [
@@ -377,14 +335,19 @@ class ConceptFigures(Findings):
             "that is learned from is not labelled to its end, so the share of labelling is an upper bound.",
         ]
         table = Table("Where the time goes", ("", "seconds", "share in %"), notes)
-        for title, parts in (
-            (("training", self.speed.training), ("prediction", self.speed.prediction)) if self.speed else ()
-        ):
+        for title in ("training", "prediction") if self.speed else ():
+            parts = getattr(self.speed, title)
             table.add(title, style="bold")
             for name, seconds in parts.items():
                 table.add(f"  {name}", f"{seconds:.2f}", f"{100 * seconds / sum(parts.values()):.0f}")
             table.end_group()
         return table
+
+
+def _figures(found: Sequence[Any], *names: str) -> list[str]:
+    """Return mean and deviation of these figures over the seeds, and the mean of the seconds."""
+    cells = [mean_and_deviation([getattr(one, name) for one in found]) for name in names]
+    return [*cells, f"{np.mean([one.seconds for one in found]):.1f}"]
 
 
 # ---- The drawing ----
@@ -394,16 +357,16 @@ def draw(outcome: ConceptFigures, figure: Any) -> None:
     """The learning curve, and table C.2 as bars."""
     figure.set_size_inches(11, 4)
     curve, bars = figure.subplots(1, 2)
-    _draw_curve(outcome, curve)
-    _draw_bars(outcome, bars)
+    curve.set(title="Order-free, both relations", xlabel="training triples", ylabel="test error (%)")
+    bars.set(title="Table C.2", xlabel="test error (%)")
+    if outcome.points:
+        _draw_curve(outcome.by_size(), curve)
+    if outcome.errors:
+        _draw_bars(outcome.means(), bars)
 
 
-def _draw_curve(outcome: ConceptFigures, axes: Any) -> None:
-    axes.set(title="Order-free, both relations", xlabel="training triples", ylabel="test error (%)")
-    if not outcome.points:
-        return
-    sizes = sorted({point.size for point in outcome.points})
-    errors = [[point.error for point in outcome.of_size(size)] for size in sizes]
+def _draw_curve(points: Mapping[int, Sequence[Point]], axes: Any) -> None:
+    sizes, errors = list(points), [[at.error for at in found] for found in points.values()]
     axes.plot(sizes, [np.mean(found) for found in errors], "o-", markersize=3, color=PALETTE[0], label="here")
     axes.fill_between(sizes, [min(found) for found in errors], [max(found) for found in errors], alpha=0.2)
     axes.plot(*POINT, "s", color=PALETTE[1], label="thesis")
@@ -415,15 +378,10 @@ def _draw_curve(outcome: ConceptFigures, axes: Any) -> None:
     axes.legend(frameon=False)
 
 
-def _draw_bars(outcome: ConceptFigures, axes: Any) -> None:
-    axes.set(title="Table C.2", xlabel="test error (%)")
-    rows = [row for row in METHODS if outcome.of(row)]
-    if not rows:
-        return
-    means = outcome.means()
-    places = np.arange(len(rows))[::-1]
-    published = [method.paper[1] if (method := METHODS[row]).paper else 0.0 for row in rows]
+def _draw_bars(means: Errors, axes: Any) -> None:
+    places = np.arange(len(means))[::-1]
+    published = [method.paper[1] if (method := METHODS[row]).paper else 0.0 for row in means]
     axes.barh(places + 0.2, published, 0.4, color=PALETTE[1], label="thesis")
-    axes.barh(places - 0.2, [means[row] for row in rows], 0.4, color=PALETTE[0], label="here")
-    axes.set_yticks(places, rows)
+    axes.barh(places - 0.2, list(means.values()), 0.4, color=PALETTE[0], label="here")
+    axes.set_yticks(places, list(means))
     axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 0.12))  # beside the shortest bars

@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
 from studies.datasets import Dataset
-from studies.study import Claim, plain
+from studies.study import Claim, Findings, Scope, plain
 from studies.tables import Table, band, digits
 
 # ---- One training ----
@@ -47,6 +47,14 @@ def in_parallel(run: Callable[[Any], Any], jobs: Sequence[Any], quick: bool) -> 
 def error_percent(model: Any, data: Dataset) -> float:
     """Of the test examples."""
     return 100.0 * float(np.mean(model.predict(data.X_test) != data.y_test))
+
+
+def findings(
+    scope: Scope, tables: Iterable[Table], claims: Iterable[Claim] = (), lines: Iterable[str] = (), **numbers: Any
+) -> Findings:
+    """Return findings whose numbers have these names in the JSON file; a quick form has no claims."""
+    held = [] if scope.quick else list(claims)
+    return Findings(others={**numbers, "quick": scope.quick}, tables=list(tables), claims=held, lines=list(lines))
 
 
 # ---- Entries beside published figures ----
@@ -118,28 +126,46 @@ class Published:
             for mean in (entry.mean(figure),)
         ]
 
+    def findings(
+        self, scope: Scope, tables: Iterable[Table], entries: Sequence[Entry[Any]], **numbers: Any
+    ) -> Findings:
+        """Return the entries, which have the paper's figures beside theirs in the JSON file."""
+        found = findings(scope, tables, self.claims(entries), **numbers, entries=self.to_dicts(entries, scope.quick))
+        found.add(entries=entries)
+        return found
+
     def table(self, title: str, notes: Sequence[str]) -> Table:
         """One without rows."""
         return Table(title, ("", *self.columns.values()), notes)
 
-    def add_group(
+    def of_groups(
         self,
-        table: Table,
+        title: str,
+        notes: Sequence[str],
         entries: Iterable[Entry[Any]],
         quick: bool,
-        over: Callable[[Entry[Any]], str],
-        paper: str = "paper",
-    ) -> None:
-        """The paper's rows of the data set these entries are of, ours below those of the same algorithm."""
-        ours = {entry.algorithm: entry for entry in entries}
-        published = self.rows.get(next(iter(ours.values())).dataset, {})
-        for algorithm in dict.fromkeys((*published, *ours)):
-            if algorithm in published:
-                table.add(f"{algorithm}, {paper}", *self.paper_cells(published[algorithm]), style="dim")
-            if algorithm in ours:
-                self.add_entry(table, ours[algorithm], over(ours[algorithm]))
-                if not quick:
-                    self._add_verdict(table, ours[algorithm])
+        over: Callable[[Entry[Any]], str] = Entry.over,
+        below: Callable[[Table, Mapping[str, Entry[Any]]], None] = lambda table, ours: None,
+        **names: tuple[str, str],
+    ) -> Table:
+        """Return the paper's rows of every data set, our row of an algorithm below each, and what `below` adds.
+
+        `names` are headings of data sets and words for "paper" there, where they are others.
+        """
+        table = self.table(title, notes)
+        for dataset, group in by_dataset(entries).items():
+            heading, paper = names.get(dataset, (dataset, "paper"))
+            table.add(heading, style="bold")
+            ours, published = {entry.algorithm: entry for entry in group}, self.rows.get(dataset, {})
+            for algorithm in dict.fromkeys((*published, *ours)):
+                if algorithm in published:
+                    table.add(f"{algorithm}, {paper}", *self.paper_cells(published[algorithm]), style="dim")
+                if algorithm in ours:
+                    self.add_entry(table, ours[algorithm], over(ours[algorithm]))
+                    self._add_verdict(table, ours[algorithm], quick)
+            below(table, ours)
+            table.end_group()
+        return table
 
     def add_entry(self, table: Table, entry: Entry[Any], name: str) -> None:
         """One row for one run; for several the mean, and below it the extremes."""
@@ -148,9 +174,9 @@ class Published:
             values = (self.cell(figure, extreme(entry.values(figure))) for figure in self.columns)
             table.add(f"  {extreme.__name__}", *values)
 
-    def _add_verdict(self, table: Table, entry: Entry[Any]) -> None:
+    def _add_verdict(self, table: Table, entry: Entry[Any], quick: bool) -> None:
         bands = self.expected.get((entry.dataset, entry.algorithm))
-        if bands:
+        if bands and not quick:
             table.add("  expected", *(band(*bands[figure]) if figure in bands else "" for figure in self.columns))
             held = {True: "yes", False: "no", None: ""}
             table.add("  as expected", *(held[self.as_expected(entry, figure)] for figure in self.columns))

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from studies.datasets import KERNEL, LINEAR, Dataset, Problem, load
-from studies.papers.experiment import Entry, Published, by_dataset, error_percent, timed_fit
-from studies.study import Claim, Findings, Say, Scope, Study, plain
+from studies.drawing import panels
+from studies.papers.experiment import Entry, Published, by_dataset, error_percent, findings, timed_fit
+from studies.study import Findings, Say, Scope, Study, plain
 from studies.tables import Table, digits
 
 GAP, ONE_PASS, EXACT = "LaRankGap", "LaRank x1", "MCSVM"
 AVERAGED, AVERAGED_10, MIRA = "AvgPerceptron x1", "AvgPerceptron x10", "MIRA"
-ALGORITHMS: dict[str, dict[str, Any]] = {
-    GAP: {"stop": "gap"},
-    ONE_PASS: {"epochs": 1, "certify": False},
-    EXACT: {"tol": 1e-3},
-    AVERAGED: {"decision": "average", "epochs": 1},
-    AVERAGED_10: {"decision": "average", "epochs": 10},
-    MIRA: {"epochs": 1},
+ALGORITHMS: dict[str, tuple[str, dict[str, Any]]] = {
+    GAP: ("LaRankClassifier", {"stop": "gap"}),
+    ONE_PASS: ("LaRankClassifier", {"epochs": 1, "certify": False}),
+    EXACT: ("MulticlassSVC", {"tol": 1e-3}),
+    AVERAGED: ("KernelPerceptron", {"decision": "average", "epochs": 1}),
+    AVERAGED_10: ("KernelPerceptron", {"decision": "average", "epochs": 10}),
+    MIRA: ("KernelPassiveAggressive", {"epochs": 1}),
 }
 
 # Per data set and algorithm: test error in percent, dual, seconds, millions of kernel values.    [larank] table 2
@@ -119,37 +120,21 @@ PUBLISHED = Published(
 )
 
 
-def settings_of(dataset: str) -> dict[str, Any]:
-    """The kernel and C."""
-    problem = PROBLEMS[dataset]
+def _model(dataset: str, algorithm: str, seed: int, **others: Any) -> Any:
+    import larank
+
+    (kind, settings), problem = ALGORITHMS[algorithm], PROBLEMS[dataset]
     kernel = {"kernel": "linear"} if dataset == "news20" else {"kernel": "rbf", "gamma": problem.gamma}
-    return {**kernel, "C": problem.C}
+    cost = {} if kind == "KernelPerceptron" else {"C": problem.C}
+    return getattr(larank, kind)(**kernel, **cost, **settings, **others, random_state=seed)
 
 
-def _settings(dataset: str, algorithm: str) -> dict[str, Any]:
-    settings = {**settings_of(dataset), **ALGORITHMS[algorithm]}
-    if algorithm in (AVERAGED, AVERAGED_10):
-        del settings["C"]  # a perceptron has none
-    return settings
-
-
-def _model(settings: Mapping[str, Any], algorithm: str, seed: int) -> Any:
-    from larank import KernelPassiveAggressive, KernelPerceptron, LaRankClassifier, MulticlassSVC
-
-    others = {EXACT: MulticlassSVC, AVERAGED: KernelPerceptron, AVERAGED_10: KernelPerceptron}
-    kind = others | {MIRA: KernelPassiveAggressive}
-    return kind.get(algorithm, LaRankClassifier)(**settings, random_state=seed)
-
-
-def _train(
-    settings: Mapping[str, Any], data: Dataset, seed: int, *, algorithm: str = ONE_PASS, watch: bool = False
-) -> tuple[Any, Run]:
+def _train(model: Any, data: Dataset, seed: int, *, watch: bool = False) -> Run:
     """Train and test once; `watch` follows the test error on the way."""
-    model = _model(settings, algorithm, seed)
     followed = {"validation": (data.X_test, data.y_test)} if watch else {}
     seconds = timed_fit(model, data.X_train, data.y_train, **followed)
     result = model.result_
-    run = Run(
+    return Run(
         seed=seed,
         error=error_percent(model, data),
         dual=float(result.dual),
@@ -159,7 +144,6 @@ def _train(
         argmax=result.argmax_calls / 1e3,
         status=result.status,
     )
-    return model, run
 
 
 def _data(dataset: str, quick: bool) -> Dataset:
@@ -172,26 +156,25 @@ def _seeds(scope: Scope, dataset: str, algorithm: str) -> range:
 
 
 def _entry(
-    dataset: str, algorithm: str, settings: Mapping[str, Any], data: Dataset, seeds: Iterable[int], say: Say
+    dataset: str, algorithm: str, data: Dataset, seeds: Iterable[int], say: Say, operations: tuple[str, ...] = ()
 ) -> Entry[Run]:
+    """Return the runs of an algorithm; if `operations` are given, they name the entry."""
+    name, others = (", ".join(operations), {"operations": operations}) if operations else (algorithm, {})
     runs = []
     for seed in seeds:
-        _, run = _train(settings, data, seed, algorithm=algorithm)
-        runs.append(run)
-        say(f"{dataset}, {algorithm}, seed {seed}: {_told(run)}")
-    return Entry(dataset, algorithm, tuple(runs))
+        runs.append(_train(_model(dataset, algorithm, seed, **others), data, seed))
+        say(f"{dataset}, {name}, seed {seed}: {_told(runs[-1])}")
+    return Entry(dataset, name, tuple(runs))
 
 
-def _entries(scope: Scope, say: Say, algorithms: Iterable[str]) -> tuple[Entry[Run], ...]:
+def _entries(scope: Scope, say: Say, algorithms: Iterable[str]) -> list[Entry[Run]]:
     entries = []
     for dataset in scope.present(PROBLEMS, QUICK, say):
         data = _data(dataset, scope.quick)
         for algorithm in algorithms:
-            if algorithm == EXACT and dataset == "news20":
-                continue  # LinearMulticlassSVC is for linear kernels
-            seeds = _seeds(scope, dataset, algorithm)
-            entries.append(_entry(dataset, algorithm, _settings(dataset, algorithm), data, seeds, say))
-    return tuple(entries)
+            if algorithm != EXACT or dataset != "news20":  # LinearMulticlassSVC is for linear kernels
+                entries.append(_entry(dataset, algorithm, data, _seeds(scope, dataset, algorithm), say))
+    return entries
 
 
 def _told(run: Run) -> str:
@@ -210,67 +193,47 @@ def _notes(datasets: Iterable[str], quick: bool) -> list[str]:
 # ---- Table 2 ----
 
 
-@dataclass
-class Table2(Findings):
-    """Test error, dual, kernel values, seconds and support patterns, beside the published ones."""
-
-    entries: tuple[Entry[Run], ...]
-    quick: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "entries": PUBLISHED.to_dicts(self.entries, self.quick)}
-
-    def to_claims(self) -> list[Claim]:
-        return [] if self.quick else PUBLISHED.claims(self.entries)
-
-    def to_tables(self) -> list[Table]:
-        """The paper's rows of every data set, ours below those of the same algorithm."""
-        groups = by_dataset(self.entries)
-        notes = _notes(groups, self.quick)
-        if not self.quick:
-            notes.insert(0, "Over several seeds: the mean. Expected: where the mean should lie.")
-        table = PUBLISHED.table("Errors and training times (LaRank paper, table 2)", notes)
-        for dataset, entries in groups.items():
-            table.add(dataset, style="bold")
-            PUBLISHED.add_group(table, entries, self.quick, Entry.over)
-            table.end_group()
-        return [table]
+def _table2(scope: Scope, say: Say, algorithms: Iterable[str] = (GAP, ONE_PASS, EXACT)) -> Findings:
+    """Compare test error, dual, kernel values, seconds and support patterns with the published figures."""
+    entries = _entries(scope, say, algorithms)
+    notes = _notes(by_dataset(entries), scope.quick)
+    if not scope.quick:
+        notes.insert(0, "Over several seeds: the mean. Expected: where the mean should lie.")
+    title = "Errors and training times (LaRank paper, table 2)"
+    return PUBLISHED.findings(scope, [PUBLISHED.of_groups(title, notes, entries, scope.quick)], entries)
 
 
-def exact_rows(scope: Scope, say: Say) -> Table2:
-    """The rows of MCSVM alone."""
+def exact_rows(scope: Scope, say: Say) -> Findings:
+    """Run the rows of MCSVM only."""
     scope = replace(scope, datasets=scope.datasets or (QUICK if scope.quick else FIGURE1_DATASETS))
-    return Table2(_entries(scope, say, (EXACT,)), scope.quick)
+    return _table2(scope, say, (EXACT,))
 
 
 # ---- Table 3 ----
 
 
-@dataclass
-class Table3(Findings):
-    """Arg max calculations, in thousands."""
+def _table3(scope: Scope, say: Say) -> Findings:
+    """Count arg max calculations, in thousands."""
+    entries = _entries(scope, say, (AVERAGED, AVERAGED_10, ONE_PASS, GAP))
+    rows = [plain(entry) | {"mean": {"argmax": entry.mean("argmax")}} for entry in entries]
+    found = findings(scope, [_argmax_table(entries, scope.quick)], entries=rows, paper=PAPER_ARGMAX)
+    found.add(entries=entries)
+    return found
 
-    entries: tuple[Entry[Run], ...]
-    quick: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        rows = [plain(entry) | {"mean": {"argmax": entry.mean("argmax")}} for entry in self.entries]
-        return {**super().to_dict(), "entries": rows, "paper": PAPER_ARGMAX}
-
-    def to_tables(self) -> list[Table]:
-        """One column per data set; of the algorithms that are not ours, the published row alone."""
-        datasets = list(by_dataset(self.entries))
-        title = "Arg max calculations in thousands (LaRank paper, table 3)"
-        table = Table(title, ("", *datasets), _notes(datasets, self.quick))
-        for algorithm, published in PAPER_ARGMAX.items():
-            cells = (f"{published[name]:g}" if name in published else "-" for name in datasets)
-            table.add(f"{algorithm}, paper", *cells, style="dim")
-            ours = {entry.dataset: entry for entry in self.entries if entry.algorithm == algorithm}
-            if ours:
-                for name, of in (("mean", np.mean), ("min", min), ("max", max)):
-                    cells = (digits(float(of(ours[dataset].values("argmax")))) for dataset in datasets)
-                    table.add(f"{algorithm}, mean" if name == "mean" else f"  {name}", *cells)
-        return [table]
+def _argmax_table(entries: Iterable[Entry[Run]], quick: bool) -> Table:
+    """Return one column per data set; an algorithm that is not ours has its published row only."""
+    datasets = list(by_dataset(entries))
+    title = "Arg max calculations in thousands (LaRank paper, table 3)"
+    table = Table(title, ("", *datasets), _notes(datasets, quick))
+    for algorithm, published in PAPER_ARGMAX.items():
+        cells = (f"{published[name]:g}" if name in published else "-" for name in datasets)
+        table.add(f"{algorithm}, paper", *cells, style="dim")
+        ours = [entry.values("argmax") for entry in entries if entry.algorithm == algorithm]
+        if ours:
+            for name, of in ((f"{algorithm}, mean", np.mean), ("  min", min), ("  max", max)):
+                table.add(name, *(digits(float(of(values))) for values in ours))
+    return table
 
 
 # ---- Figure 1 ----
@@ -302,37 +265,29 @@ class Curve:
         return [self.points[k] for k in np.unique(np.append(wanted, len(spots) - 1).clip(max=len(spots) - 1))]
 
 
-@dataclass
-class Figure1(Findings):
-    """Test error against kernel values computed."""
-
-    curves: tuple[Curve, ...]
-    quick: bool = False
-
-    def to_tables(self) -> list[Table]:
-        """A dozen points of every curve; below, where the paper's ends."""
-        notes = [
-            "The paper draws the perceptrons without numbers. Here they compute kernel values anew in every pass; the "
-            "paper's keep 500 MB of them.",
-            *_notes(by_dataset(self.curves), self.quick),
-        ]
-        headings = ("", "passes", "kernels 1e6", "error %", "patterns")
-        table = Table("Test error against kernel values (LaRank paper, figure 1)", headings, notes)
-        for curve in self.curves:
-            table.add(f"{curve.dataset}, {curve.algorithm}, seed {curve.seed}", style="bold")
-            for point in curve.thinned(12):
-                table.add(
-                    "", *(digits(v) for v in (point.passes, point.kernels)), f"{point.error:.2f}", str(point.patterns)
-                )
-            paper = PAPER[curve.dataset].get(curve.algorithm)  # it draws the perceptrons without numbers
-            if paper is not None:
-                table.add("  end, paper", "", f"{paper['kernels']:g}", f"{paper['error']:.2f}", "-", style="dim")
-            table.end_group()
-        return [table]
+def _curves_table(curves: Iterable[Curve], quick: bool) -> Table:
+    """Return about twelve points of every curve, with the end of the paper's curve below them."""
+    notes = [
+        "The paper draws the perceptrons without numbers. Here they compute kernel values anew in every pass; the "
+        "paper's keep 500 MB of them.",
+        *_notes(by_dataset(curves), quick),
+    ]
+    headings = ("", "passes", "kernels 1e6", "error %", "patterns")
+    table = Table("Test error against kernel values (LaRank paper, figure 1)", headings, notes)
+    for curve in curves:
+        table.add(f"{curve.dataset}, {curve.algorithm}, seed {curve.seed}", style="bold")
+        for at in curve.thinned(12):
+            table.add("", digits(at.passes), digits(at.kernels), f"{at.error:.2f}", str(at.patterns))
+        paper = PAPER[curve.dataset].get(curve.algorithm)  # it draws the perceptrons without numbers
+        if paper is not None:
+            table.add("  end, paper", "", f"{paper['kernels']:g}", f"{paper['error']:.2f}", "-", style="dim")
+        table.end_group()
+    return table
 
 
 def _curve(dataset: str, algorithm: str, data: Dataset, seed: int) -> tuple[Curve, Run]:
-    model, run = _train(_settings(dataset, algorithm), data, seed, algorithm=algorithm, watch=True)
+    model = _model(dataset, algorithm, seed)
+    run = _train(model, data, seed, watch=True)
     points = [
         Point(at.iterations, at.kernel_values / 1e6, 100.0 * at.error, at.support_patterns)
         for at in model.result_.history
@@ -342,7 +297,7 @@ def _curve(dataset: str, algorithm: str, data: Dataset, seed: int) -> tuple[Curv
     return Curve(dataset, algorithm, seed, tuple(points)), run
 
 
-def _figure1(scope: Scope, say: Say) -> Figure1:
+def _figure1(scope: Scope, say: Say) -> Findings:
     curves = []
     for dataset in scope.present(FIGURE1_DATASETS, QUICK, say):
         data = _data(dataset, scope.quick)
@@ -351,13 +306,13 @@ def _figure1(scope: Scope, say: Say) -> Figure1:
                 curve, run = _curve(dataset, algorithm, data, seed)
                 curves.append(curve)
                 say(f"{dataset}, {algorithm}, seed {seed}: {_told(run)}, {len(curve.points)} points")
-    return Figure1(tuple(curves), scope.quick)
+    return findings(scope, [_curves_table(curves, scope.quick)], curves=curves)
 
 
-def _draw_figure1(outcome: Figure1, figure: Any) -> None:
-    groups = by_dataset(outcome.curves)
+def _draw_figure1(found: Findings, figure: Any) -> None:
+    groups = by_dataset(found.others["curves"])
     figure.set_size_inches(4.2 * len(groups), 3.6)
-    for axes, (dataset, curves) in zip(figure.subplots(1, len(groups), squeeze=False)[0], groups.items(), strict=True):
+    for axes, dataset, curves in panels(figure, groups):
         for curve in curves:
             look = {"color": _FIGURE1_COLORS[curve.algorithm], "label": curve.algorithm if curve.seed == 0 else None}
             axes.plot([at.kernels for at in curve.points], [at.error for at in curve.points], linewidth=1.2, **look)
@@ -376,46 +331,30 @@ def _draw_figure1(outcome: Figure1, figure: Any) -> None:
 _OPERATIONS = (("new",), ("new", "old"), ("new", "optimize"), ("new", "old", "optimize"))
 
 
-@dataclass
-class Figure2(Findings):
-    """One pass with some of the operations, which an entry's algorithm names, and one pass of perceptrons."""
-
-    entries: tuple[Entry[Run], ...]
-    quick: bool = False
-
-    def to_tables(self) -> list[Table]:
-        """Error and kernel values for every set of operations."""
-        groups = by_dataset(self.entries)
-        notes = ["The paper draws this without numbers; those of all operations are in its table 2."]
-        table = PUBLISHED.table(
-            "One pass by operations (LaRank paper, figure 2)", [*notes, *_notes(groups, self.quick)]
-        )
-        for dataset, entries in groups.items():
-            table.add(dataset, style="bold")
-            for entry in entries:
-                PUBLISHED.add_entry(table, entry, entry.over())
-            table.add("all three, paper", *PUBLISHED.paper_cells(PAPER[dataset][ONE_PASS]), style="dim")
-            table.end_group()
-        return [table]
-
-
-def _figure2(scope: Scope, say: Say) -> Figure2:
+def _figure2(scope: Scope, say: Say) -> Findings:
+    """Run one pass with some of the operations, which name the entries, and one pass of perceptrons."""
     entries = []
     for dataset in scope.present(("usps",), QUICK, say):
         data = _data(dataset, scope.quick)
         seeds = _seeds(scope, dataset, ONE_PASS)
-        for operations in _OPERATIONS:
-            settings = {**_settings(dataset, ONE_PASS), "operations": operations}
-            entries.append(_entry(dataset, ", ".join(operations), settings, data, seeds, say))
-        for algorithm in (MIRA, AVERAGED):
-            entries.append(_entry(dataset, algorithm, _settings(dataset, algorithm), data, seeds, say))
-    return Figure2(tuple(entries), scope.quick)
+        entries += [_entry(dataset, ONE_PASS, data, seeds, say, operations) for operations in _OPERATIONS]
+        entries += [_entry(dataset, algorithm, data, seeds, say) for algorithm in (MIRA, AVERAGED)]
+    groups = by_dataset(entries)
+    notes = ["The paper draws this without numbers; those of all operations are in its table 2."]
+    table = PUBLISHED.table("One pass by operations (LaRank paper, figure 2)", [*notes, *_notes(groups, scope.quick)])
+    for dataset, mine in groups.items():
+        table.add(dataset, style="bold")
+        for entry in mine:
+            PUBLISHED.add_entry(table, entry, entry.over())
+        table.add("all three, paper", *PUBLISHED.paper_cells(PAPER[dataset][ONE_PASS]), style="dim")
+        table.end_group()
+    return findings(scope, [table], entries=entries)
 
 
-def _draw_figure2(outcome: Figure2, figure: Any) -> None:
-    groups = by_dataset(outcome.entries)
+def _draw_figure2(found: Findings, figure: Any) -> None:
+    groups = by_dataset(found.others["entries"])
     figure.set_size_inches(7.5, 2.6 * len(groups))
-    for row, (dataset, entries) in zip(figure.subplots(len(groups), 2, squeeze=False), groups.items(), strict=True):
+    for row, dataset, entries in panels(figure, groups, columns=2):
         names = [entry.algorithm for entry in entries]
         for axes, column in zip(row, ("error", "kernels"), strict=True):
             axes.barh(names, [entry.mean(column) for entry in entries], color="#1d4ed8", height=0.6)
@@ -424,44 +363,16 @@ def _draw_figure2(outcome: Figure2, figure: Any) -> None:
         row[1].set_yticklabels([])
 
 
-_FIGURE1_COLORS = {
-    GAP: "#1d4ed8",
-    ONE_PASS: "#c2410c",
-    AVERAGED_10: "#15803d",
-    AVERAGED: "#84cc16",
-    MIRA: "#6d28d9",
-}
+_FIGURE1_COLORS = {GAP: "#1d4ed8", ONE_PASS: "#c2410c", AVERAGED_10: "#15803d", AVERAGED: "#84cc16", MIRA: "#6d28d9"}
 FIGURE1_DATASETS = ("letter", "usps", "mnist")  # news20 has a linear kernel, which computes no kernel values
 
+_TABLE2 = "LaRank in one pass and to a small gap, and MCSVM: errors, duals and times (LaRank paper, table 2)"
+_TABLE3 = "Arg max calculations of LaRank and of the averaged perceptron (LaRank paper, table 3)"
+_FIGURE1 = "Test error against kernel values computed (LaRank paper, figure 1)"
+_FIGURE2 = "One pass with some of LaRank's operations, and of perceptrons (LaRank paper, figure 2)"
 STUDIES = (
-    Study(
-        has_seeds=True,
-        name="larank-table2",
-        title="LaRank in one pass and to a small gap, and MCSVM: errors, duals and times (LaRank paper, table 2)",
-        datasets=tuple(PROBLEMS),
-        run=lambda scope, say: Table2(_entries(scope, say, (GAP, ONE_PASS, EXACT)), scope.quick),
-    ),
-    Study(
-        has_seeds=True,
-        name="larank-table3",
-        title="Arg max calculations of LaRank and of the averaged perceptron (LaRank paper, table 3)",
-        datasets=tuple(PROBLEMS),
-        run=lambda scope, say: Table3(_entries(scope, say, (AVERAGED, AVERAGED_10, ONE_PASS, GAP)), scope.quick),
-    ),
-    Study(
-        has_seeds=True,
-        name="larank-figure1",
-        title="Test error against kernel values computed (LaRank paper, figure 1)",
-        datasets=FIGURE1_DATASETS,
-        run=_figure1,
-        draw=_draw_figure1,
-    ),
-    Study(
-        has_seeds=True,
-        name="larank-figure2",
-        title="One pass with some of LaRank's operations, and of perceptrons (LaRank paper, figure 2)",
-        datasets=("usps", "letter"),
-        run=_figure2,
-        draw=_draw_figure2,
-    ),
+    Study("larank-table2", _TABLE2, _table2, tuple(PROBLEMS), has_seeds=True),
+    Study("larank-table3", _TABLE3, _table3, tuple(PROBLEMS), has_seeds=True),
+    Study("larank-figure1", _FIGURE1, _figure1, FIGURE1_DATASETS, draw=_draw_figure1, has_seeds=True),
+    Study("larank-figure2", _FIGURE2, _figure2, ("usps", "letter"), draw=_draw_figure2, has_seeds=True),
 )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from studies.datasets import BINARY, KERNEL, Dataset, Problem, load
-from studies.papers.experiment import Entry, Published, by_dataset, error_percent, timed_fit
-from studies.study import Claim, Findings, Say, Scope, Study
+from studies.papers.experiment import Entry, Published, error_percent, timed_fit
+from studies.study import Findings, Say, Scope, Study
 from studies.tables import Table, digits
 
 LIBSVM, ONE, TWO, UNFINISHED = "LibSVM", "LaSVM x1", "LaSVM x2", "LaSVM x1, unfinished"
@@ -171,68 +171,41 @@ def _digits_of(model: Any, data: Dataset) -> tuple[Digit, ...]:
 # ---- The tables ----
 
 
-@dataclass
-class LasvmTables(Findings):
-    """Errors, support vectors, kernel values and seconds, beside the published ones."""
+def _problems(entries: Sequence[Entry[Run]], left_out: Sequence[str], quick: bool) -> Table:
+    """Return the thesis's rows of every problem, with our row of an algorithm below the published row."""
+    notes = [
+        f"Quick form: trained on {QUICK_TRAIN} examples, where the thesis takes all."
+        if quick
+        else "Over several seeds: the mean. Expected: where the mean should lie.",
+        "LibSVM: scikit-learn's SVC, which does not tell how many kernel values it computes.",
+    ]
+    of = {entry.dataset: _problem(entry.dataset).note for entry in entries}
+    notes += [f"{dataset}: {note}." for dataset, note in of.items() if note]
+    title = "LaSVM and LibSVM (thesis, tables 4.1, 4.3 and 4.4)"
+    return PUBLISHED.of_groups(title, [*notes, *left_out], entries, quick, _over, _add_finishing)
 
-    entries: tuple[Entry[Run], ...]
-    left_out: tuple[str, ...] = ()
-    quick: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "entries": PUBLISHED.to_dicts(self.entries, self.quick)}
-
-    def to_claims(self) -> list[Claim]:
-        return [] if self.quick else PUBLISHED.claims(self.entries)
-
-    def to_tables(self) -> list[Table]:
-        """The thesis's rows of every problem, ours below those of the same algorithm; then the ten digits."""
-        has_digits = any(entry.runs[0].digits for entry in self.entries)
-        return [self._problems(), *([self._digits()] if has_digits else [])]
-
-    def _problems(self) -> Table:
-        groups = by_dataset(self.entries)
-        table = PUBLISHED.table("LaSVM and LibSVM (thesis, tables 4.1, 4.3 and 4.4)", self._notes(groups))
-        for dataset, entries in groups.items():
-            table.add(dataset, style="bold")
-            PUBLISHED.add_group(table, entries, self.quick, _over)
-            _add_finishing(table, dataset, {entry.algorithm: entry for entry in entries})
-            table.end_group()
-        return table
-
-    def _digits(self) -> Table:
-        entries = [entry for entry in self.entries if entry.runs[0].digits]
-        headings = (f"{what}, {entry.algorithm}" for entry in entries for what in ("error %", "vectors"))
-        notes = ["Each digit against the rest, seed 0; the thesis draws this without numbers."]
-        table = Table("The ten problems of MNIST (thesis, figures 4.5 and 4.8)", ("digit", *headings), notes)
-        for problems in zip(*(entry.runs[0].digits for entry in entries), strict=True):
-            cells = (cell for one in problems for cell in (f"{one.error:.2f}", str(one.vectors)))
-            table.add(str(problems[0].digit), *cells)
-        return table
-
-    def _notes(self, datasets: Iterable[str]) -> list[str]:
-        notes = ["LibSVM: scikit-learn's SVC, which does not tell how many kernel values it computes."]
-        if self.quick:
-            notes.insert(0, f"Quick form: trained on {QUICK_TRAIN} examples, where the thesis takes all.")
-        else:
-            notes.insert(0, "Over several seeds: the mean. Expected: where the mean should lie.")
-        for dataset in datasets:
-            note = _problem(dataset).note
-            notes += [f"{dataset}: {note}."] if note else []
-        return [*notes, *self.left_out]
+def _digits(entries: Sequence[Entry[Run]]) -> Table:
+    headings = (f"{what}, {entry.algorithm}" for entry in entries for what in ("error %", "vectors"))
+    notes = ["Each digit against the rest, seed 0; the thesis draws this without numbers."]
+    table = Table("The ten problems of MNIST (thesis, figures 4.5 and 4.8)", ("digit", *headings), notes)
+    for problems in zip(*(entry.runs[0].digits for entry in entries), strict=True):
+        cells = (cell for one in problems for cell in (f"{one.error:.2f}", str(one.vectors)))
+        table.add(str(problems[0].digit), *cells)
+    return table
 
 
 def _over(entry: Entry[Run]) -> str:
     return entry.over(one="" if entry.algorithm == LIBSVM else "seed ")
 
 
-def _add_finishing(table: Table, dataset: str, ours: Mapping[str, Entry[Run]]) -> None:
+def _add_finishing(table: Table, ours: Mapping[str, Entry[Run]]) -> None:
     """By how many percent finishing changes a figure."""
-    if dataset in PAPER_FINISHING:
-        published = PAPER_FINISHING[dataset]
+    published = PAPER_FINISHING.get(ours[ONE].dataset)
+    if published:
         cells = (f"{published[figure]:+.0f} %" if figure in published else "-" for figure in PUBLISHED.columns)
         table.add("finishing, paper", *cells, style="dim")
-    if ONE in ours and UNFINISHED in ours:
+    if UNFINISHED in ours:
         table.add("finishing", *(_change(figure, ours[UNFINISHED], ours[ONE]) for figure in PUBLISHED.columns))
 
 
@@ -254,8 +227,8 @@ def _seeds(scope: Scope, dataset: str, algorithm: str) -> range:
     return range(1) if algorithm == LIBSVM else scope.seed_range(1 if dataset in SLOW else SEEDS)
 
 
-def _run(scope: Scope, say: Say) -> LasvmTables:
-    entries, left_out = [], []
+def _run(scope: Scope, say: Say) -> Findings:
+    entries, left_out = list[Entry[Run]](), list[str]()
     for dataset in scope.present(_DATASETS, QUICK, say, lambda name: _problem(name).source):
         data = _data(dataset, scope.quick)
         for algorithm in _algorithms(dataset):
@@ -269,13 +242,10 @@ def _run(scope: Scope, say: Say) -> LasvmTables:
         if dataset in _WITHOUT_LIBSVM:
             left_out.append(_WITHOUT_LIBSVM[dataset])
             say(left_out[-1])
-    return LasvmTables(tuple(entries), tuple(left_out), scope.quick)
+    with_digits = [entry for entry in entries if entry.runs[0].digits]
+    tables = [_problems(entries, left_out, scope.quick), *([_digits(with_digits)] if with_digits else [])]
+    return PUBLISHED.findings(scope, tables, entries, left_out=left_out)
 
 
-STUDY = Study(
-    has_seeds=True,
-    name="lasvm-tables",
-    title="LaSVM in one epoch, with and without finishing, and LibSVM (thesis, tables 4.1 to 4.4)",
-    datasets=_DATASETS,
-    run=_run,
-)
+_TITLE = "LaSVM in one epoch, with and without finishing, and LibSVM (thesis, tables 4.1 to 4.4)"
+STUDY = Study("lasvm-tables", _TITLE, _run, _DATASETS, has_seeds=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,11 +19,11 @@ from larank.parameters import COOLING
 from larank.training import Limits, Objectives, train
 from larank.training.progress import Progress
 from studies.datasets import Dataset
-from studies.drawing import PALETTE
-from studies.papers.experiment import by_dataset
-from studies.papers.larank import PROBLEMS, Table2, exact_rows
+from studies.drawing import PALETTE, panels
+from studies.papers.experiment import by_dataset, findings
+from studies.papers.larank import PROBLEMS, exact_rows
 from studies.papers.larank import QUICK as QUICK_DATASETS
-from studies.study import Claim, Findings, Say, Scope, Study
+from studies.study import Findings, Say, Scope, Study
 from studies.tables import Table
 
 EPSILONS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # the ticks of figure 5
@@ -169,28 +169,33 @@ def _train(task: Task, published: Published, seed: int, version: str = "", time_
 # ---- What the figures share ----
 
 
-def _protocol(scope: Scope) -> Protocol:
-    return QUICK if scope.quick else FULL
+def _tasks(scope: Scope, say: Say, figure: str) -> Iterator[tuple[Task, int]]:
+    """Return the examples for every data set, seed and size of a figure, with the seed."""
+    sizes = getattr(QUICK if scope.quick else FULL, figure)
+    for dataset in scope.present(("mnist",), QUICK_DATASETS, say):
+        for seed in scope.seed_range(1):
+            for examples in sizes if isinstance(sizes, tuple) else (sizes,):
+                yield _task(dataset, examples, seed), seed
 
 
-def _datasets(scope: Scope, say: Say) -> tuple[str, ...]:
-    return scope.present(("mnist",), QUICK_DATASETS, say)
+def _mean(runs: Iterable[Run], figure: str, **wanted: Any) -> float:
+    """Return the mean of a figure over the runs with these attributes."""
+    return float(np.mean([getattr(run, figure) for run in _of(runs, **wanted)]))
 
 
-def _mean(runs: Iterable[Run], figure: str) -> float:
-    return float(np.mean([getattr(run, figure) for run in runs]))
+def _of(runs: Iterable[Run], **wanted: Any) -> list[Run]:
+    return [run for run in runs if all(getattr(run, name) == value for name, value in wanted.items())]
 
 
-def _kernel_note(datasets: Iterable[str]) -> list[str]:
-    """Section 7 names no kernel, and the text of the paper that was at hand ends there."""
+def _table(title: str, headings: Sequence[str], runs: Sequence[Run], notes: Sequence[str]) -> Table:
+    """Return a table without rows; its notes name the kernels, because section 7 of the paper does not."""
     of = {
         "mnist": "MNIST in [0, 1], rbf kernel with gamma 0.02, C = 1000",
         "letter": "LETTER raw, rbf kernel with gamma 0.025, C = 10",
     }
-    return [
-        "Section 7 of the paper names no kernel, so that figures cannot be compared one by one. Here:",
-        f"{'; '.join(of[name] for name in datasets)}, as the LaRank paper has it for the authors' MCSVM.",
-    ]
+    kernels = "; ".join(of[name] for name in by_dataset(runs))
+    named = "Section 7 of the paper names no kernel, so that figures cannot be compared one by one. Here:"
+    return Table(title, headings, [*notes, named, f"{kernels}, as the LaRank paper has it for the authors' MCSVM."])
 
 
 def _short(value: float) -> str:
@@ -200,35 +205,25 @@ def _short(value: float) -> str:
 # ---- Figure 5 ----
 
 
-@dataclass
-class Figure5(Findings):
-    """Run time and test error for each required accuracy."""
-
-    runs: tuple[Run, ...]
-    quick: bool = False
-
-    def to_tables(self) -> list[Table]:
-        """A row per accuracy, the time also as a multiple of that for 0.1."""
-        notes = [
-            "The paper draws this without numbers; its axes have 8000 to 13000 seconds and errors of 1.4 to 1.9 %.",
-            "It says that 0.1 is accurate enough, and that smaller values take 20 to 30 % more time. Seconds are those "
-            "of the processor, in one thread.",
-            *_kernel_note(by_dataset(self.runs)),
-        ]
-        headings = ("epsilon", "seconds", "of 0.1's", "rounds", "error %", "dual", "patterns")
-        table = Table("Run time and test error by accuracy (MCSVM paper, figure 5)", headings, notes)
-        for dataset, mine in by_dataset(self.runs).items():
-            table.add(f"{dataset}, {mine[0].examples} examples", style="bold")
-            usual = _mean((run for run in mine if run.epsilon == 0.1), "seconds")
-            for epsilon in EPSILONS:
-                runs = [run for run in mine if run.epsilon == epsilon]
-                seconds, rounds, error, dual, patterns = (
-                    _mean(runs, figure) for figure in ("seconds", "rounds", "error", "dual", "patterns")
-                )
-                cells = (_short(seconds), f"{seconds / usual:.2f}", f"{rounds:.0f}", f"{error:.2f}")
-                table.add(f"{epsilon:g}", *cells, f"{dual:.5g}", f"{patterns:.0f}")
-            table.end_group()
-        return [table]
+def _table5(runs: Sequence[Run]) -> Table:
+    """Return a row per accuracy; the time is also given as a multiple of the time for 0.1."""
+    notes = [
+        "The paper draws this without numbers; its axes have 8000 to 13000 seconds and errors of 1.4 to 1.9 %.",
+        "It says that 0.1 is accurate enough, and that smaller values take 20 to 30 % more time. Seconds are those "
+        "of the processor, in one thread.",
+    ]
+    headings = ("epsilon", "seconds", "of 0.1's", "rounds", "error %", "dual", "patterns")
+    table = _table("Run time and test error by accuracy (MCSVM paper, figure 5)", headings, runs, notes)
+    for dataset, mine in by_dataset(runs).items():
+        table.add(f"{dataset}, {mine[0].examples} examples", style="bold")
+        usual = _mean(mine, "seconds", epsilon=0.1)
+        for epsilon in EPSILONS:
+            figures = ("seconds", "rounds", "error", "dual", "patterns")
+            seconds, rounds, error, dual, patterns = (_mean(mine, figure, epsilon=epsilon) for figure in figures)
+            cells = (_short(seconds), f"{seconds / usual:.2f}", f"{rounds:.0f}", f"{error:.2f}")
+            table.add(f"{epsilon:g}", *cells, f"{dual:.5g}", f"{patterns:.0f}")
+        table.end_group()
+    return table
 
 
 def _accurate(epsilon: float) -> Published:
@@ -236,25 +231,20 @@ def _accurate(epsilon: float) -> Published:
     return Published(epsilon=epsilon) if epsilon < 0.999 else Published(epsilon=epsilon, cooling="none")
 
 
-def _figure5(scope: Scope, say: Say) -> Figure5:
+def _figure5(scope: Scope, say: Say) -> Findings:
     runs = []
-    for dataset in _datasets(scope, say):
-        for seed in scope.seed_range(1):
-            task = _task(dataset, _protocol(scope).figure5, seed)
-            for epsilon in EPSILONS:
-                runs.append(_train(task, _accurate(epsilon), seed))
-                say(
-                    f"{dataset}, epsilon {epsilon:g}, seed {seed}: error {runs[-1].error:.2f} %, "
-                    f"{_short(runs[-1].seconds)} s"
-                )
-    return Figure5(tuple(runs), scope.quick)
+    for task, seed in _tasks(scope, say, "figure5"):
+        for epsilon in EPSILONS:
+            run = _train(task, _accurate(epsilon), seed)
+            runs.append(run)
+            say(f"{task.name}, epsilon {epsilon:g}, seed {seed}: error {run.error:.2f} %, {_short(run.seconds)} s")
+    return findings(scope, [_table5(runs)], runs=runs)
 
 
-def _draw_figure5(outcome: Figure5, figure: Any) -> None:
-    groups = by_dataset(outcome.runs)
-    for row, (dataset, mine) in zip(figure.subplots(len(groups), 2, squeeze=False), groups.items(), strict=True):
-        for axes, figures, label in zip(row, ("seconds", "error"), ("run time (s)", "test error (%)"), strict=True):
-            means = [_mean((run for run in mine if run.epsilon == epsilon), figures) for epsilon in EPSILONS]
+def _draw_figure5(figure: Any, runs: Sequence[Run]) -> None:
+    for row, dataset, mine in panels(figure, by_dataset(runs), columns=2):
+        for axes, name, label in zip(row, ("seconds", "error"), ("run time (s)", "test error (%)"), strict=True):
+            means = [_mean(mine, name, epsilon=epsilon) for epsilon in EPSILONS]
             axes.plot(EPSILONS, means, "o-", color="#1d4ed8")
             axes.set(title=dataset, xscale="log", xlabel="epsilon", ylabel=label)
 
@@ -262,39 +252,27 @@ def _draw_figure5(outcome: Figure5, figure: Any) -> None:
 # ---- Figure 6 ----
 
 
-@dataclass
-class Figure6(Findings):
-    """The objective over the rounds, with each cooling schedule and without."""
-
-    runs: tuple[Run, ...]
-    quick: bool = False
-
-    def to_tables(self) -> list[Table]:
-        """The objective at some rounds; below, the rounds until the end and how many times fewer they are."""
-        notes = [
-            "Q is the paper's objective, to be minimised as in section 5: the dual times -1 / C^2. Empty: has ended.",
-            f"The paper states neither its accuracy nor its examples; here epsilon is {COOLING_EPSILON:g}. It has ten "
-            "times fewer iterations with logarithmic cooling.",
-            *_kernel_note(by_dataset(self.runs)),
-        ]
-        title = "Objective Q by iteration and cooling (MCSVM paper, figure 6)"
-        table = Table(title, ("iteration", *COOLING), notes)
-        for dataset, mine in by_dataset(self.runs).items():
-            table.add(f"{dataset}, {mine[0].examples} examples", style="bold")
-            for rounds in _spread(max(run.rounds for run in mine)):
-                cells = (_objective(self._of(mine, name)[0], rounds) for name in COOLING)
-                table.add(str(rounds), *cells)
-            rounds_of = {name: _mean(self._of(mine, name), "rounds") for name in COOLING}
-            table.add("  at the end", *(_objective(self._of(mine, name)[0]) for name in COOLING))
-            table.add("  iterations", *(f"{rounds_of[name]:.0f}" for name in COOLING))
-            table.add("  times fewer", *(f"{rounds_of['none'] / rounds_of[name]:.1f}" for name in COOLING))
-            table.add("  seconds", *(_short(_mean(self._of(mine, name), "seconds")) for name in COOLING))
-            table.end_group()
-        return [table]
-
-    @staticmethod
-    def _of(runs: list[Run], cooling: str) -> list[Run]:
-        return [run for run in runs if run.cooling == cooling]
+def _table6(runs: Sequence[Run]) -> Table:
+    """Return the objective at some rounds, and below it the number of rounds and how many times fewer they are."""
+    notes = [
+        "Q is the paper's objective, to be minimised as in section 5: the dual times -1 / C^2. Empty: has ended.",
+        f"The paper states neither its accuracy nor its examples; here epsilon is {COOLING_EPSILON:g}. It has ten "
+        "times fewer iterations with logarithmic cooling.",
+    ]
+    title = "Objective Q by iteration and cooling (MCSVM paper, figure 6)"
+    table = _table(title, ("iteration", *COOLING), runs, notes)
+    for dataset, mine in by_dataset(runs).items():
+        table.add(f"{dataset}, {mine[0].examples} examples", style="bold")
+        firsts = [_of(mine, cooling=name)[0] for name in COOLING]
+        for rounds in _spread(max(run.rounds for run in mine)):
+            table.add(str(rounds), *(_objective(run, rounds) for run in firsts))
+        rounds_of = {name: _mean(mine, "rounds", cooling=name) for name in COOLING}
+        table.add("  at the end", *map(_objective, firsts))
+        table.add("  iterations", *(f"{rounds_of[name]:.0f}" for name in COOLING))
+        table.add("  times fewer", *(f"{rounds_of['none'] / rounds_of[name]:.1f}" for name in COOLING))
+        table.add("  seconds", *(_short(_mean(mine, "seconds", cooling=name)) for name in COOLING))
+        table.end_group()
+    return table
 
 
 def _q(run: Run, dual: float) -> float:
@@ -314,23 +292,19 @@ def _spread(rounds: int) -> list[int]:
     return [step for step in steps if step < rounds]
 
 
-def _figure6(scope: Scope, say: Say) -> Figure6:
+def _figure6(scope: Scope, say: Say) -> Findings:
     runs = []
-    for dataset in _datasets(scope, say):
-        for seed in scope.seed_range(1):
-            task = _task(dataset, _protocol(scope).figure6, seed)
-            for cooling in COOLING:
-                published = Published(cooling=cooling, epsilon=COOLING_EPSILON)
-                runs.append(_train(task, published, seed))
-                say(f"{dataset}, cooling {cooling}, seed {seed}: {runs[-1].rounds} iterations")
-    return Figure6(tuple(runs), scope.quick)
+    for task, seed in _tasks(scope, say, "figure6"):
+        for cooling in COOLING:
+            runs.append(_train(task, Published(cooling=cooling, epsilon=COOLING_EPSILON), seed))
+            say(f"{task.name}, cooling {cooling}, seed {seed}: {runs[-1].rounds} iterations")
+    return findings(scope, [_table6(runs)], runs=runs)
 
 
-def _draw_figure6(outcome: Figure6, figure: Any) -> None:
-    groups = by_dataset(outcome.runs)
+def _draw_figure6(figure: Any, runs: Sequence[Run]) -> None:
     colors = dict(zip(COOLING, PALETTE, strict=False))
-    for axes, (dataset, runs) in zip(figure.subplots(1, len(groups), squeeze=False)[0], groups.items(), strict=True):
-        for run in (run for run in runs if run.seed == 0):
+    for axes, dataset, mine in panels(figure, by_dataset(runs)):
+        for run in _of(mine, seed=0):
             rounds, Q = zip(*((at, _q(run, dual)) for at, dual in run.path if at > 0), strict=True)
             label = "without cooling" if run.cooling == "none" else run.cooling
             axes.plot(rounds, Q, color=colors[run.cooling], linewidth=1.2, label=label)
@@ -341,43 +315,31 @@ def _draw_figure6(outcome: Figure6, figure: Any) -> None:
 # ---- Figure 7 ----
 
 
-@dataclass
-class Figure7(Findings):
-    """Run time of the versions over the size of the training set, and why some were left out."""
+def _table7(runs: Sequence[Run], skipped: Sequence[str]) -> Table:
+    """Return a row per version and a column per size; the notes say which versions were left out."""
+    notes = [
+        "Processor seconds, in one thread, until no violation is 0.1 or more. Each version has the improvements "
+        "before it.",
+        "The base line looks at violations 20 times per pass, to end as the others do; the paper lets it run for "
+        "a number of rounds it does not state.",
+        "In the paper the last version is a hundred times as fast as the first. Here products of sparse rows are "
+        "made for many rows at once, and a round needs one.",
+    ]
+    sizes = sorted({run.examples for run in runs})
+    headings = ("version", *(f"{size} examples" for size in sizes))
+    table = _table("Run time by version and training-set size (MCSVM paper, figure 7)", headings, runs, notes)
+    table.notes = [*table.notes, *skipped]
+    for dataset, mine in by_dataset(runs).items():
+        table.add(dataset, style="bold")
+        for version in VERSIONS:
+            table.add(version, *(_cell(_of(mine, version=version, examples=size)) for size in sizes))
+        table.end_group()
+    return table
 
-    runs: tuple[Run, ...]
-    skipped: tuple[str, ...] = ()
-    quick: bool = False
 
-    def to_tables(self) -> list[Table]:
-        """A row per version, a column per size."""
-        notes = [
-            "Processor seconds, in one thread, until no violation is 0.1 or more. Each version has the improvements "
-            "before it.",
-            "The base line looks at violations 20 times per pass, to end as the others do; the paper lets it run for "
-            "a number of rounds it does not state.",
-            "In the paper the last version is a hundred times as fast as the first. Here products of sparse rows are "
-            "made for many rows at once, and a round needs one.",
-            *_kernel_note(by_dataset(self.runs)),
-            *self.skipped,
-        ]
-        sizes = sorted({run.examples for run in self.runs})
-        headings = ("version", *(f"{size} examples" for size in sizes))
-        table = Table("Run time by version and training-set size (MCSVM paper, figure 7)", headings, notes)
-        for dataset in by_dataset(self.runs):
-            table.add(dataset, style="bold")
-            for version in VERSIONS:
-                cells = [self._cell(dataset, version, size) for size in sizes]
-                table.add(version, *cells)
-            table.end_group()
-        return [table]
-
-    def _cell(self, dataset: str, version: str, size: int) -> str:
-        runs = [run for run in self.runs if (run.dataset, run.version, run.examples) == (dataset, version, size)]
-        if not runs:
-            return "-"
-        bound = "> " if any(run.status != "converged" for run in runs) else ""
-        return bound + _short(_mean(runs, "seconds"))
+def _cell(runs: Sequence[Run]) -> str:
+    bound = "> " if any(run.status != "converged" for run in runs) else ""
+    return bound + _short(_mean(runs, "seconds")) if runs else "-"
 
 
 def _expected(before: Run | None, examples: int) -> float:
@@ -385,38 +347,33 @@ def _expected(before: Run | None, examples: int) -> float:
     return 0.0 if before is None else before.seconds * (examples / before.examples) ** 2
 
 
-def _figure7(scope: Scope, say: Say) -> Figure7:
-    runs, skipped, protocol = [], [], _protocol(scope)
-    for dataset in _datasets(scope, say):
-        for seed in scope.seed_range(1):
-            last: dict[str, Run] = {}
-            for examples in protocol.figure7:
-                task = _task(dataset, examples, seed)
-                for version, published in VERSIONS.items():
-                    seconds = _expected(last.get(version), examples)
-                    if seconds > protocol.time_limit:
-                        skipped.append(
-                            f"Left out: version {version}, with {examples} examples of {dataset}, seed {seed}; "
-                            f"from {last[version].examples} about {_short(seconds)} seconds are to be expected."
-                        )
-                        say(skipped[-1])
-                        continue
-                    run = _train(
-                        task.sparse() if version == SPARSE else task, published, seed, version, protocol.time_limit
-                    )
-                    last[version] = run
-                    runs.append(run)
-                    say(f"{dataset}, version {version}, {examples} examples, seed {seed}: {_short(run.seconds)} s")
-    return Figure7(tuple(runs), tuple(skipped), scope.quick)
+def _figure7(scope: Scope, say: Say) -> Findings:
+    runs: list[Run] = []
+    skipped: list[str] = []
+    limit = (QUICK if scope.quick else FULL).time_limit
+    for task, seed in _tasks(scope, say, "figure7"):
+        examples = len(task.data.y_train)
+        for version, published in VERSIONS.items():
+            before = next(iter(_of(runs[::-1], dataset=task.name, seed=seed, version=version)), None)
+            seconds = _expected(before, examples)
+            if before and seconds > limit:
+                skipped.append(
+                    f"Left out: version {version}, with {examples} examples of {task.name}, seed {seed}; "
+                    f"from {before.examples} about {_short(seconds)} seconds are to be expected."
+                )
+                say(skipped[-1])
+                continue
+            runs.append(_train(task.sparse() if version == SPARSE else task, published, seed, version, limit))
+            told = f"{examples} examples, seed {seed}: {_short(runs[-1].seconds)} s"
+            say(f"{task.name}, version {version}, {told}")
+    return findings(scope, [_table7(runs, skipped)], runs=runs, skipped=skipped)
 
 
-def _draw_figure7(outcome: Figure7, figure: Any) -> None:
-    groups = by_dataset(outcome.runs)
-    for axes, (dataset, runs) in zip(figure.subplots(1, len(groups), squeeze=False)[0], groups.items(), strict=True):
+def _draw_figure7(figure: Any, runs: Sequence[Run]) -> None:
+    for axes, dataset, mine in panels(figure, by_dataset(runs)):
         for version, color in zip(VERSIONS, PALETTE, strict=False):
-            mine = [run for run in runs if run.version == version]
-            sizes = sorted({run.examples for run in mine})
-            means = [_mean((run for run in mine if run.examples == size), "seconds") for size in sizes]
+            sizes = sorted({run.examples for run in _of(mine, version=version)})
+            means = [_mean(mine, "seconds", version=version, examples=size) for size in sizes]
             axes.plot(sizes, means, "o-", color=color, label=version)
         axes.set(title=dataset, xscale="log", yscale="log", xlabel="training examples", ylabel="run time (s)")
         axes.legend(frameon=False, fontsize=8)
@@ -424,68 +381,39 @@ def _draw_figure7(outcome: Figure7, figure: Any) -> None:
 
 # ---- All of them ----
 
-
-@dataclass
-class Everything(Findings):
-    """The three figures and the table together."""
-
-    figures: tuple[Figure5, Figure6, Figure7]
-    table2: Table2
-
-    def to_dict(self) -> dict[str, Any]:
-        parts = (*self.figures, self.table2)
-        return dict(zip(("figure5", "figure6", "figure7", "table2"), (part.to_dict() for part in parts), strict=True))
-
-    def to_claims(self) -> Sequence[Claim]:
-        return self.table2.to_claims()
-
-    def to_tables(self) -> list[Table]:
-        """Their tables, one below the other."""
-        return [table for part in (*self.figures, self.table2) for table in part.to_tables()]
+FIGURES = {
+    "figure5": ("Run time and test error of MCSVM by required accuracy", _figure5, _draw_figure5),
+    "figure6": ("The objective of MCSVM by iteration, with and without cooling", _figure6, _draw_figure6),
+    "figure7": ("Run time of five versions of MCSVM by size of the training set", _figure7, _draw_figure7),
+}
 
 
-def _everything(scope: Scope, say: Say) -> Everything:
-    figures = (_figure5(scope, say), _figure6(scope, say), _figure7(scope, say))
-    return Everything(figures, exact_rows(scope, say))
+def _everything(scope: Scope, say: Say) -> Findings:
+    """Run the three figures and the table."""
+    parts = {name: run(scope, say) for name, (_, run, _) in FIGURES.items()} | {"table2": exact_rows(scope, say)}
+    tables = [table for part in parts.values() for table in part.tables]
+    numbers = {name: part.others for name, part in parts.items()}
+    return Findings(others=numbers, tables=tables, claims=parts["table2"].claims)
 
 
-def _draw_everything(outcome: Everything, figure: Any) -> None:
+def _draw_everything(found: Findings, figure: Any) -> None:
     figure.set_size_inches(8, 11)
-    top, middle, bottom = figure.subfigures(3, 1)
-    figure5, figure6, figure7 = outcome.figures
-    _draw_figure5(figure5, top)
-    _draw_figure6(figure6, middle)
-    _draw_figure7(figure7, bottom)
+    for part, (name, (_, _, draw)) in zip(figure.subfigures(3, 1), FIGURES.items(), strict=True):
+        draw(part, found.others[name]["runs"])
 
 
-STUDIES = (
-    Study("mcsvm", "The four experiments below (MCSVM paper, section 7)", _everything, DATASETS, draw=_draw_everything),
-    Study(
-        "mcsvm-figure5",
-        "Run time and test error of MCSVM by required accuracy (MCSVM paper, figure 5)",
-        _figure5,
-        DATASETS,
-        draw=_draw_figure5,
-    ),
-    Study(
-        "mcsvm-figure6",
-        "The objective of MCSVM by iteration, with and without cooling (MCSVM paper, figure 6)",
-        _figure6,
-        DATASETS,
-        draw=_draw_figure6,
-    ),
-    Study(
-        "mcsvm-figure7",
-        "Run time of five versions of MCSVM by size of the training set (MCSVM paper, figure 7)",
-        _figure7,
-        DATASETS,
-        draw=_draw_figure7,
-    ),
-    Study(
-        "mcsvm-table2",
-        "Errors and duals of the exact solution (LaRank paper, the rows of MCSVM in table 2)",
-        exact_rows,
-        ("letter", "usps", "mnist"),
-    ),
+def _study(name: str, title: str, run: Any, draw: Any) -> Study:
+    title = f"{title} (MCSVM paper, figure {name[-1]})"
+    return Study(f"mcsvm-{name}", title, run, DATASETS, draw=lambda found, figure: draw(figure, found.others["runs"]))
+
+
+_TABLE2 = "Errors and duals of the exact solution (LaRank paper, the rows of MCSVM in table 2)"
+_ALL = "The four experiments below (MCSVM paper, section 7)"
+STUDIES = tuple(
+    replace(study, has_seeds=True)
+    for study in (
+        Study("mcsvm", _ALL, _everything, DATASETS, draw=_draw_everything),
+        *(_study(name, *of) for name, of in FIGURES.items()),
+        Study("mcsvm-table2", _TABLE2, exact_rows, ("letter", "usps", "mnist")),
+    )
 )
-STUDIES = tuple(replace(study, has_seeds=True) for study in STUDIES)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from studies.datasets import GENERATED, GEOQUERY, load_questions
 from studies.drawing import PALETTE
-from studies.papers.experiment import check_not_interrupted
+from studies.papers.experiment import check_not_interrupted, findings
 from studies.study import Claim, Findings, Say, Scope, Study
 from studies.tables import Table, mean_and_deviation
 
@@ -80,112 +81,94 @@ class Scores:
     seconds: float
 
 
-@dataclass
-class OspasFigures(Findings):
-    """Alignment errors on the house, F1 on the child's world and on GeoQuery."""
+def _f1(scores: Iterable[Scores], dataset: str, variant: str, level: int | None) -> list[float]:
+    """Return the F1 of all splits."""
+    return [found.f1 for found in scores if (found.dataset, found.variant, found.level) == (dataset, variant, level)]
 
-    curves: tuple[Curve, ...]
-    scores: tuple[Scores, ...]
-    quick: bool = False
 
-    def to_claims(self) -> list[Claim]:
-        found = {level: self.f1(CHILD, OURS, level) for level in LEVELS}
-        return [
-            Claim(f"{CHILD}, level {level}: mean F1 {np.mean(f1):.3f}", float(np.mean(f1)), least=EXPECTED[level])
-            for level, f1 in found.items()
-            if f1 and not self.quick
+def _of(curves: Iterable[Curve], strategy: str, level: int, update: str = "margin") -> list[Curve]:
+    """Return the curves of all seeds."""
+    wanted = (strategy, level, update)
+    return [curve for curve in curves if (curve.strategy, curve.level, curve.update) == wanted]
+
+
+def child_means(scores: Sequence[Scores]) -> dict[int, float]:
+    """Return mean F1 on the child's world by level, as far as there are scores."""
+    found = {level: _f1(scores, CHILD, OURS, level) for level in LEVELS}
+    return {level: float(np.mean(f1)) for level, f1 in found.items() if f1}
+
+
+def _house(title: str, groups: Iterable[tuple[str, Sequence[Curve]]], notes: Sequence[str]) -> Table:
+    """Return the errors of curves by number of sentences; the table has no rows if there are no curves."""
+    shown = [(name, curves) for name, curves in groups if curves]
+    sizes = shown[0][1][0].sizes if shown else ()
+    table = Table(title, ("sentences", *map(str, sizes), "seconds"), notes)
+    for name, curves in shown:
+        errors = 100 * np.mean([curve.errors for curve in curves], axis=0)
+        seconds = np.mean([curve.seconds for curve in curves])
+        table.add(name, *(f"{error:.1f}" for error in errors), f"{seconds:.2f}")
+    return table
+
+
+def _levels(curves: Sequence[Curve]) -> Table:
+    notes = [
+        "Errors in percent: sentences with a wrong symbol anywhere. C 0.1, one pass, strategy order-free, means "
+        f"over {len(_of(curves, 'order-free', 0))} seeds. The thesis draws its curves without numbers.",
+        _SEEDS,
+    ]
+    groups = ((f"level {level}", _of(curves, "order-free", level)) for level in LEVELS)
+    return _house("Alignment errors on the house (thesis, figure 6.3)", groups, notes)
+
+
+def _strategies(curves: Sequence[Curve]) -> Table:
+    notes = [
+        "As above, at level 3. 'mistake': words take a step only where their label is not in the bag, as the "
+        "algorithm is printed; 'margin': wherever they have a loss."
+    ]
+    pairs = product(STRATEGIES, ("margin", "mistake"))
+    groups = ((f"{strategy}, {update}", _of(curves, strategy, 3, update)) for strategy, update in pairs)
+    return _house("Strategies on the house, level 3 (thesis, figure 6.4)", groups, notes)
+
+
+def _child_world(scores: Sequence[Scores], quick: bool) -> Table:
+    notes = [
+        f"F1, means and standard deviations over {len(_f1(scores, CHILD, OURS, 0))} splits of {CHILD_TRAIN} and "
+        f"{CHILD_TEST} sentences of our own generator, one pass. The thesis has another set of the same kind and size, "
+        "so its columns are for comparison only.",
+        f"default: strategy order-free, steps at every loss, C {COSTS[CHILD]:g}; {PRINTED}: strategy random, steps "
+        f"at mistakes; {WIDER}: symbols also by pairs of a word and its neighbour, C {WIDER_C:g}.",
+        f"'{PRINTED}' shares with the others what the thesis leaves open: bags, ties, words without a positive "
+        "score, features of roles, and the search for the tree.",
+        _SEEDS,
+    ]
+    if quick:
+        notes.insert(0, f"Quick form: {QUICK_TRAIN} training sentences.")
+    headings = ("level", *(f"{name}, paper" for name in PAPER), *VARIANTS, "expected", "as expected")
+    table = Table("F1 on the child's world (thesis, table 6.1)", headings, notes)
+    for level, mean in child_means(scores).items():
+        published = (f"{PAPER[name][level]:.3f}" for name in PAPER)
+        ours = (mean_and_deviation(_f1(scores, CHILD, variant, level), ".3f") for variant in VARIANTS)
+        held = "" if quick else "yes" if mean >= EXPECTED[level] else "no"
+        table.add(str(level), *published, *ours, f"≥ {EXPECTED[level]}", held)
+    return table
+
+
+def _geoquery(scores: Iterable[Scores]) -> Table:
+    notes = [
+        f"{GEOQUERY_TRAIN} of the 892 English questions of the file for training, the others for test, split by "
+        "fixed seeds; each has its FunQL form as its one candidate; one pass.",
+        "Many symbols of FunQL stand for no word (answer, loc_2, all), or one word stands for several. The parser "
+        "gives each word one symbol at most, so it cannot find such meanings but where function words lend "
+        "themselves.",
+    ]
+    table = Table("GeoQuery, unambiguous", ("", "precision", "recall", "F1"), notes)
+    for variant in VARIANTS:
+        found = [
+            (one.precision, one.recall, one.f1) for one in scores if (one.dataset, one.variant) == (GEOQUERY, variant)
         ]
-
-    def f1(self, dataset: str, variant: str, level: int | None) -> list[float]:
-        """Of all splits."""
-        wanted = (dataset, variant, level)
-        return [found.f1 for found in self.scores if (found.dataset, found.variant, found.level) == wanted]
-
-    def of(self, strategy: str, level: int, update: str = "margin") -> list[Curve]:
-        """The curves of all seeds."""
-        wanted = (strategy, level, update)
-        return [curve for curve in self.curves if (curve.strategy, curve.level, curve.update) == wanted]
-
-    def to_tables(self) -> list[Table]:
-        """Those of the data sets that were looked at; others have no rows."""
-        return [self._levels(), self._strategies(), self._child_world(), _robocup(), self._geoquery()]
-
-    def _levels(self) -> Table:
-        notes = [
-            "Errors in percent: sentences with a wrong symbol anywhere. C 0.1, one pass, strategy order-free, means "
-            f"over {len(self.of('order-free', 0))} seeds. The thesis draws its curves without numbers.",
-            _SEEDS,
-        ]
-        table = Table("Alignment errors on the house (thesis, figure 6.3)", self._headings(), notes)
-        for level in LEVELS:
-            if curves := self.of("order-free", level):
-                _add_curves(table, f"level {level}", curves)
-        return table
-
-    def _strategies(self) -> Table:
-        notes = [
-            "As above, at level 3. 'mistake': words take a step only where their label is not in the bag, as the "
-            "algorithm is printed; 'margin': wherever they have a loss."
-        ]
-        table = Table("Strategies on the house, level 3 (thesis, figure 6.4)", self._headings(), notes)
-        for strategy in STRATEGIES:
-            for update in ("margin", "mistake"):
-                if curves := self.of(strategy, 3, update):
-                    _add_curves(table, f"{strategy}, {update}", curves)
-        return table
-
-    def _headings(self) -> tuple[str, ...]:
-        sizes = self.curves[0].sizes if self.curves else ()
-        return ("sentences", *map(str, sizes), "seconds")
-
-    def _child_world(self) -> Table:
-        splits = len(self.f1(CHILD, OURS, 0))
-        notes = [
-            f"F1, means and standard deviations over {splits} splits of {CHILD_TRAIN} and {CHILD_TEST} sentences of "
-            "our own generator, one pass. The thesis has another set of the same kind and size, so its columns are for "
-            "comparison only.",
-            f"default: strategy order-free, steps at every loss, C {COSTS[CHILD]:g}; {PRINTED}: strategy random, steps "
-            f"at mistakes; {WIDER}: symbols also by pairs of a word and its neighbour, C {WIDER_C:g}.",
-            f"'{PRINTED}' shares with the others what the thesis leaves open: bags, ties, words without a positive "
-            "score, features of roles, and the search for the tree.",
-            _SEEDS,
-        ]
-        if self.quick:
-            notes.insert(0, f"Quick form: {QUICK_TRAIN} training sentences.")
-        headings = ("level", *(f"{name}, paper" for name in PAPER), *VARIANTS, "expected", "as expected")
-        table = Table("F1 on the child's world (thesis, table 6.1)", headings, notes)
-        for level in LEVELS:
-            found = {variant: self.f1(CHILD, variant, level) for variant in VARIANTS}
-            if not found[OURS]:
-                continue
-            held = "" if self.quick else "yes" if np.mean(found[OURS]) >= EXPECTED[level] else "no"
-            published = (f"{PAPER[name][level]:.3f}" for name in PAPER)
-            ours = (mean_and_deviation(f1, ".3f") for f1 in found.values())
-            table.add(str(level), *published, *ours, f"≥ {EXPECTED[level]}", held)
-        return table
-
-    def _geoquery(self) -> Table:
-        notes = [
-            f"{GEOQUERY_TRAIN} of the 892 English questions of the file for training, the others for test, split by "
-            "fixed seeds; each has its FunQL form as its one candidate; one pass.",
-            "Many symbols of FunQL stand for no word (answer, loc_2, all), or one word stands for several. The parser "
-            "gives each word one symbol at most, so it cannot find such meanings but where function words lend "
-            "themselves.",
-        ]
-        table = Table("GeoQuery, unambiguous", ("", "precision", "recall", "F1"), notes)
-        for variant in VARIANTS:
-            found = [one for one in self.scores if (one.dataset, one.variant) == (GEOQUERY, variant)]
-            if found:
-                figures = ("precision", "recall", "f1")
-                values = ([getattr(one, name) for one in found] for name in figures)
-                table.add(variant, *(mean_and_deviation(each, ".3f") for each in values))
-        return table
-
-
-def _add_curves(table: Table, name: str, curves: Sequence[Curve]) -> None:
-    seconds = np.mean([curve.seconds for curve in curves])
-    errors = 100 * np.mean([curve.errors for curve in curves], axis=0)
-    table.add(name, *(f"{error:.1f}" for error in errors), f"{seconds:.2f}")
+        if found:
+            table.add(variant, *(mean_and_deviation(each, ".3f") for each in zip(*found, strict=True)))
+    return table
 
 
 def _robocup() -> Table:
@@ -266,40 +249,37 @@ def _question_scores(scope: Scope, say: Say) -> list[Scores]:
     return scores
 
 
-def _run(scope: Scope, say: Say) -> OspasFigures:
+def _run(scope: Scope, say: Say) -> Findings:
+    """Return alignment errors on the house, and F1 on the child's world and on GeoQuery."""
     chosen = scope.present(DATASETS, DATASETS[:2], say, lambda name: name if name == GEOQUERY else GENERATED)
     curves = _curves(scope, say) if HOUSE in chosen else []
     scores = _child_scores(scope, say) if CHILD in chosen else []
     scores += _question_scores(scope, say) if GEOQUERY in chosen else []
-    return OspasFigures(tuple(curves), tuple(scores), scope.quick)
+    tables = [_levels(curves), _strategies(curves), _child_world(scores, scope.quick), _robocup(), _geoquery(scores)]
+    claims = (
+        Claim(f"{CHILD}, level {level}: mean F1 {mean:.3f}", mean, least=EXPECTED[level])
+        for level, mean in child_means(scores).items()
+    )
+    return findings(scope, tables, claims, curves=curves, scores=scores)
 
 
-def _draw(outcome: OspasFigures, figure: Any) -> None:
+def _draw(outcome: Findings, figure: Any) -> None:
     """Figures 6.3 and 6.4 side by side."""
     figure.set_size_inches(10, 4)
+    curves = outcome.others["curves"]
     levels, strategies = figure.subplots(1, 2, sharey=True)
-    for color, level in zip(PALETTE, LEVELS, strict=False):
-        _draw_curves(levels, outcome.of("order-free", level), f"level {level}", color)
-    for color, strategy in zip(PALETTE, STRATEGIES, strict=False):
-        _draw_curves(strategies, outcome.of(strategy, 3), strategy, color)
+    shown = {levels: [(f"level {level}", _of(curves, "order-free", level)) for level in LEVELS]}
+    shown[strategies] = [(strategy, _of(curves, strategy, 3)) for strategy in STRATEGIES]
+    for axes, groups in shown.items():
+        for color, (name, found) in zip(PALETTE, groups, strict=False):
+            if found:
+                errors = 100 * np.mean([curve.errors for curve in found], axis=0)
+                axes.plot(found[0].sizes, errors, "o-", markersize=3, color=color, label=name)
+        if curves:
+            axes.legend(frameon=False)
     levels.set(title="Levels of ambiguity", xlabel="training sentences", ylabel="misaligned sentences (%)")
     strategies.set(title="Strategies at level 3", xlabel="training sentences")
-    if outcome.curves:
-        for axes in (levels, strategies):
-            axes.legend(frameon=False)
 
 
-def _draw_curves(axes: Any, curves: Sequence[Curve], name: str, color: str) -> None:
-    if curves:
-        errors = 100 * np.mean([curve.errors for curve in curves], axis=0)
-        axes.plot(curves[0].sizes, errors, "o-", markersize=3, color=color, label=name)
-
-
-STUDY = Study(
-    has_seeds=True,
-    name="ospas",
-    title="Meanings of sentences from candidates (thesis, figures 6.3 and 6.4, tables 6.1 and 6.2)",
-    datasets=DATASETS,
-    run=_run,
-    draw=_draw,
-)
+_TITLE = "Meanings of sentences from candidates (thesis, figures 6.3 and 6.4, tables 6.1 and 6.2)"
+STUDY = Study("ospas", _TITLE, _run, DATASETS, draw=_draw, has_seeds=True)

@@ -6,7 +6,7 @@ Sizes, scaling and the defaults of kernel width and cost are not in the paper an
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,8 +15,8 @@ import numpy as np
 from scipy.stats import t as student
 
 from studies.datasets import SMALL, Dataset, Labels, load
-from studies.drawing import PALETTE
-from studies.papers.experiment import Entry, by_dataset, in_parallel, timed_fit
+from studies.drawing import PALETTE, panels
+from studies.papers.experiment import Entry, by_dataset, findings, in_parallel, timed_fit
 from studies.papers.selection import MSVM, ONE_VS_REST, TOLERANCE, TRACE_ERROR, Choice, Grid, Rows, select, split
 from studies.study import Claim, Findings, Say, Scope, Study, is_so
 from studies.tables import Table, digits
@@ -200,117 +200,44 @@ def _points(cell: Cell, protocol: Protocol, say: Say) -> list[Point]:
     return found
 
 
-# ---- All of it ----
+# ---- Tables ----
+
+Cells = dict[tuple[str, str], Cell]
+"""The cells of one data set, by size and algorithm."""
 
 
-@dataclass
-class PrimalTables(Findings):
-    """Table 1.1 and figure 1.1."""
+def _errors(groups: dict[str, Cells]) -> Table:
+    splits = len(next(iter(next(iter(groups.values())).values())).runs)
+    notes = [
+        f"Mean and standard deviation over {splits} seeded splits; those of the paper are of 20 splits of others.",
+        "One vs. rest: the same code, each class against the rest. Pairwise coupling: as published, not run here.",
+        "Not in the paper and chosen here: sizes, scaling, sigma_0 (the median distance) and C_0 "
+        "(1 / (mean K_ii - mean K_ij)).",
+    ]
+    headings = ("", *(f"{MSVM} {size}" for size in SIZES), f"{ONE_VS_REST} small", "pairwise coupling small")
+    table = Table("Test error in percent (primal m-SVM paper, table 1.1)", headings, notes)
+    for dataset, cells in groups.items():
+        ours = [*(cells[size, MSVM] for size in SIZES), cells[SIZES[0], ONE_VS_REST]]
+        table.add(dataset, *(cell.shown() for cell in ours), "-")
+        table.add("  paper", *(_shown(*published) for published in PAPER[dataset]), style="dim")
+        table.end_group()
+    return table
 
-    cells: tuple[Cell, ...]
-    points: tuple[Point, ...]
-    quick: bool = False
 
-    def datasets(self) -> list[str]:
-        """Those that were learned."""
-        return list(by_dataset(self.cells))
-
-    def cell(self, dataset: str, size: str, algorithm: str = MSVM) -> Cell:
-        """One of table 1.1."""
-        key = dataset, size, algorithm
-        return next(cell for cell in self.cells if (cell.dataset, cell.size, cell.algorithm) == key)
-
-    def errors(self, dataset: str, name: str) -> dict[float, np.ndarray]:
-        """By share of the training points, the test errors of a map on all splits."""
-        found: dict[float, list[float]] = {}
-        for point in self.points:
-            if (point.dataset, point.map) == (dataset, name):
-                found.setdefault(point.share, []).append(point.error)
-        return {share: np.array(errors) for share, errors in found.items()}
-
-    def mean(self, dataset: str, name: str, share: float, figure: str) -> float:
-        """Of a map, over the splits."""
-        key = dataset, name, share
-        return float(np.mean([getattr(at, figure) for at in self.points if (at.dataset, at.map, at.share) == key]))
-
-    def shares(self, dataset: str) -> list[float]:
-        """Those that were looked at, from all on."""
-        return list(dict.fromkeys(point.share for point in self.points if point.dataset == dataset))
-
-    def to_tables(self) -> list[Table]:
-        return [self._errors(), self._settings(), self._trade_off()]
-
-    def to_claims(self) -> list[Claim]:
-        return [] if self.quick else [*map(self._verdict, self.datasets()), *claims(self)]
-
-    # ---- Tables ----
-
-    def _errors(self) -> Table:
-        splits = len(self.cells[0].runs)
-        notes = [
-            f"Mean and standard deviation over {splits} seeded splits; those of the paper are of 20 splits of others.",
-            "One vs. rest: the same code, each class against the rest. Pairwise coupling: as published, not run here.",
-            "Not in the paper and chosen here: sizes, scaling, sigma_0 (the median distance) and C_0 "
-            "(1 / (mean K_ii - mean K_ij)).",
-        ]
-        headings = ("", *(f"{MSVM} {size}" for size in SIZES), f"{ONE_VS_REST} small", "pairwise coupling small")
-        table = Table("Test error in percent (primal m-SVM paper, table 1.1)", headings, notes)
-        for dataset in self.datasets():
-            ours = [*(self.cell(dataset, size) for size in SIZES), self.cell(dataset, SIZES[0], ONE_VS_REST)]
-            table.add(dataset, *(cell.shown() for cell in ours), "-")
-            table.add("  paper", *(_shown(*published) for published in PAPER[dataset]), style="dim")
-            table.end_group()
-        return table
-
-    def _settings(self) -> Table:
-        notes = [f"{dataset}: {SMALL[dataset].note}." for dataset in self.datasets()]
-        notes.append(
-            f"Medians of what was selected. Seconds: selection and last training of a split. Trainings stop at a "
-            f"relative gap of {TOLERANCE:g}; above it: those that ended before. In selection, features leave out "
-            f"{TRACE_ERROR:g} of the trace of the kernel matrix, in the last training nothing."
-        )
-        headings = ("", "examples", "test", "sigma / sigma_0", "C / C_0", "seconds", "above it")
-        table = Table("What was selected", headings, notes)
-        for dataset, cells in by_dataset(self.cells).items():
-            for cell in cells:
-                table.add(f"{dataset}, {cell.algorithm} {cell.size}", *_setting(cell))
-            table.end_group()
-        return table
-
-    def _trade_off(self) -> Table:
-        splits = len({point.seed for point in self.points})
-        notes = [
-            f"Large size, {splits} splits, means; with what was selected for the exact model.",
-        ]
-        notes.append("Seconds: the map and training; the paper draws this without numbers.")
-        notes.append("What counts below as soon, badly and very differently is chosen here.")
-        headings = ("", "share", *(f"{name}, {what}" for what in ("error %", "s") for name in MAPS), "trace errors")
-        table = Table("Time against error with fewer features (primal m-SVM paper, figure 1.1)", headings, notes)
-        for dataset in by_dataset(self.points):
-            for share in self.shares(dataset):
-                errors = (f"{self.mean(dataset, name, share, 'error'):.2f}" for name in MAPS)
-                seconds = (digits(self.mean(dataset, name, share, "seconds")) for name in MAPS)
-                traces = " ".join(f"{self.mean(dataset, name, share, 'trace_error'):.2g}" for name in MAPS)
-                table.add(dataset, "all" if share == 1 else f"1/{1 / share:g}", *errors, *seconds, traces)
-            table.end_group()
-        return table
-
-    # ---- Verdicts ----
-
-    def _verdict(self, dataset: str) -> Claim:
-        """Return what table 1.1 says of a data set."""
-        means = [self.cell(dataset, size).mean("error") for size in SIZES]
-        away = ", ".join(f"{mean - paper:+.2f}" for mean, (paper, _) in zip(means, PAPER[dataset], strict=False))
-        falls = means[0] > means[1] > means[2]
-        several, rest = self.cell(dataset, SIZES[0]), self.cell(dataset, SIZES[0], ONE_VS_REST)
-        difference, spread = several.mean("error") - rest.mean("error"), max(several.spread(), rest.spread())
-        said = (
-            f"{dataset}: the error {'falls' if falls else 'does not fall'} with the size; away from the published "
-            f"means by {away} points; small, {MSVM} less {ONE_VS_REST} {difference:+.2f}, "
-            f"{'within' if abs(difference) <= spread else 'beyond'} the spread {spread:.2f} "
-            f"(paper {PAPER[dataset][0][0] - PAPER[dataset][3][0]:+.2f})"
-        )
-        return is_so(said, falls, "falls, as the paper's does")
+def _settings(groups: dict[str, Cells]) -> Table:
+    notes = [f"{dataset}: {SMALL[dataset].note}." for dataset in groups]
+    notes.append(
+        f"Medians of what was selected. Seconds: selection and last training of a split. Trainings stop at a "
+        f"relative gap of {TOLERANCE:g}; above it: those that ended before. In selection, features leave out "
+        f"{TRACE_ERROR:g} of the trace of the kernel matrix, in the last training nothing."
+    )
+    headings = ("", "examples", "test", "sigma / sigma_0", "C / C_0", "seconds", "above it")
+    table = Table("What was selected", headings, notes)
+    for dataset, cells in groups.items():
+        for cell in cells.values():
+            table.add(f"{dataset}, {cell.algorithm} {cell.size}", *_setting(cell))
+        table.end_group()
+    return table
 
 
 def _setting(cell: Cell) -> list[str]:
@@ -320,7 +247,50 @@ def _setting(cell: Cell) -> list[str]:
     return [str(cell.train), str(test), f"{width:g}", f"{cost:g}", digits(cell.mean("seconds")), str(early)]
 
 
-# ---- What the paper says of figure 1.1 ----
+@dataclass(frozen=True)
+class Maps:
+    """The points of figure 1.1 of one data set."""
+
+    dataset: str
+    points: Sequence[Point]
+
+    def values(self, name: str, share: float, figure: str = "error") -> np.ndarray:
+        """Return a figure of a map on all splits, with this share of the training points."""
+        return np.array([getattr(at, figure) for at in self.points if (at.map, at.share) == (name, share)])
+
+    def mean(self, name: str, share: float, figure: str = "error") -> float:
+        return float(np.mean(self.values(name, share, figure)))
+
+    @property
+    def shares(self) -> list[float]:
+        """The shares that were run, in descending order."""
+        return list(dict.fromkeys(point.share for point in self.points))
+
+    def ratios(self, share: float) -> dict[str, float]:
+        """Return by map the error with a share of the points, divided by the error with all points."""
+        return {name: self.mean(name, share) / self.mean(name, 1) for name in MAPS}
+
+
+def _trade_off(points: Sequence[Point]) -> Table:
+    notes = [
+        f"Large size, {len({at.seed for at in points})} splits, means; with what was selected for the exact model.",
+        "Seconds: the map and training; the paper draws this without numbers.",
+        "What counts below as soon, badly and very differently is chosen here.",
+    ]
+    headings = ("", "share", *(f"{name}, {what}" for what in ("error %", "s") for name in MAPS), "trace errors")
+    table = Table("Time against error with fewer features (primal m-SVM paper, figure 1.1)", headings, notes)
+    for dataset, mine in by_dataset(points).items():
+        maps = Maps(dataset, mine)
+        for share in maps.shares:
+            errors = (f"{maps.mean(name, share):.2f}" for name in MAPS)
+            seconds = (digits(maps.mean(name, share, "seconds")) for name in MAPS)
+            traces = " ".join(f"{maps.mean(name, share, 'trace_error'):.2g}" for name in MAPS)
+            table.add(dataset, "all" if share == 1 else f"1/{1 / share:g}", *errors, *seconds, traces)
+        table.end_group()
+    return table
+
+
+# ---- What the paper says ----
 
 NEAR, FAR = 1.1, 1.5
 """Times the error of the exact model: what still counts as reached, and what as degraded badly."""
@@ -328,61 +298,76 @@ FEW = 1 / 8
 """The share of the training points at which that is looked at."""
 
 
-def claims(outcome: PrimalTables) -> list[Claim]:
-    """The paper's claims, and whether they hold here."""
-    drawn = set(by_dataset(outcome.points))
-    lines = [_reaches(outcome, "sat")] if "sat" in drawn else []
-    lines += [_degrades(outcome, "dna")] if "dna" in drawn else []
-    lines += [_differ(outcome, dataset) for dataset in ("wav", "seg") if dataset in drawn]
-    return lines + ([_improves(outcome, "seg")] if "seg" in drawn else [])
+def row_claim(dataset: str, cells: Cells) -> Claim:
+    """Return the claim of table 1.1 about a data set."""
+    means = [cells[size, MSVM].mean("error") for size in SIZES]
+    away = ", ".join(f"{mean - paper:+.2f}" for mean, (paper, _) in zip(means, PAPER[dataset], strict=False))
+    falls = means[0] > means[1] > means[2]
+    several, rest = cells[SIZES[0], MSVM], cells[SIZES[0], ONE_VS_REST]
+    difference, spread = several.mean("error") - rest.mean("error"), max(several.spread(), rest.spread())
+    said = (
+        f"{dataset}: the error {'falls' if falls else 'does not fall'} with the size; away from the published "
+        f"means by {away} points; small, {MSVM} less {ONE_VS_REST} {difference:+.2f}, "
+        f"{'within' if abs(difference) <= spread else 'beyond'} the spread {spread:.2f} "
+        f"(paper {PAPER[dataset][0][0] - PAPER[dataset][3][0]:+.2f})"
+    )
+    return is_so(said, falls, "falls, as the paper's does")
 
 
-def _ratios(outcome: PrimalTables, dataset: str, share: float) -> dict[str, float]:
-    """By map, the error with a share of the points over that with all."""
-    return {
-        name: outcome.mean(dataset, name, share, "error") / outcome.mean(dataset, name, 1, "error") for name in MAPS
-    }
+def map_claims(points: Iterable[Point]) -> list[Claim]:
+    """Return the paper's claims about figure 1.1, as far as their data sets were run."""
+    drawn = {dataset: Maps(dataset, mine) for dataset, mine in by_dataset(points).items()}
+    said = (("sat", _reaches), ("dna", _degrades), ("wav", _differ), ("seg", _differ), ("seg", _improves))
+    return [claim(drawn[dataset]) for dataset, claim in said if dataset in drawn]
 
 
-def _told(ratios: dict[str, float]) -> str:
-    return ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
-
-
-def _times(outcome: PrimalTables, dataset: str) -> str:
+def _times(maps: Maps) -> str:
     """With the share that is judged, and with the least."""
-    least = outcome.shares(dataset)[-1]
-    told = f"with 1/{1 / FEW:g} of the points the error is {_told(_ratios(outcome, dataset, FEW))} times that of all"
-    return f"{told}, with 1/{1 / least:g} {_told(_ratios(outcome, dataset, least))}"
+    told = [
+        ", ".join(f"{name} {ratio:.2f}" for name, ratio in maps.ratios(at).items()) for at in (FEW, maps.shares[-1])
+    ]
+    few, least = told
+    return (
+        f"with 1/{1 / FEW:g} of the points the error is {few} times that of all, with 1/{1 / maps.shares[-1]:g} {least}"
+    )
 
 
-def _reaches(outcome: PrimalTables, dataset: str) -> Claim:
-    largest = max(_ratios(outcome, dataset, FEW).values())
+def _reaches(maps: Maps) -> Claim:
+    largest = max(maps.ratios(FEW).values())
     bar = f"{NEAR:g} at most with 1/{1 / FEW:g}, by all maps"
-    return Claim(f"{dataset} soon reaches the exact model: {_times(outcome, dataset)}", largest, most=NEAR, bar=bar)
+    return Claim(f"{maps.dataset} soon reaches the exact model: {_times(maps)}", largest, most=NEAR, bar=bar)
 
 
-def _degrades(outcome: PrimalTables, dataset: str) -> Claim:
-    smallest = min(_ratios(outcome, dataset, FEW).values())
+def _degrades(maps: Maps) -> Claim:
+    smallest = min(maps.ratios(FEW).values())
     bar = f"{FAR:g} at least with 1/{1 / FEW:g}, by all maps"
-    return Claim(f"{dataset} degrades badly: {_times(outcome, dataset)}", smallest, least=FAR, bar=bar)
+    return Claim(f"{maps.dataset} degrades badly: {_times(maps)}", smallest, least=FAR, bar=bar)
 
 
-def _differ(outcome: PrimalTables, dataset: str) -> Claim:
+def _differ(maps: Maps) -> Claim:
     """By more than chance, and by a tenth of the error, somewhere."""
-    kpca, cholesky = (outcome.errors(dataset, name) for name in (KPCA, CHOLESKY))
-    found = {share: _difference(kpca[share], cholesky[share], len(kpca) - 1) for share in kpca if share < 1}
+    fewer = [share for share in maps.shares if share < 1]
+    pairs = {at: (maps.values(KPCA, at), maps.values(CHOLESKY, at)) for at in fewer}
+    found = {share: _difference(*pair, len(fewer)) for share, pair in pairs.items()}
     share, (mean, chance) = max(found.items(), key=lambda item: abs(item[1][0]))
-    seen = abs(mean) > chance and abs(mean) > (NEAR - 1) * float(kpca[1].mean())
-    said = f"{dataset}: {KPCA} and {CHOLESKY} perform very differently: {mean:+.2f} points at most"
-    return is_so(f"{said}, with 1/{1 / share:g} of the points", _known(seen, chance), _beyond(chance))
+    seen = abs(mean) > chance and abs(mean) > (NEAR - 1) * maps.mean(KPCA, 1)
+    said = f"{maps.dataset}: {KPCA} and {CHOLESKY} perform very differently: {mean:+.2f} points at most"
+    return _by_chance(said, share, seen, chance)
 
 
-def _improves(outcome: PrimalTables, dataset: str) -> Claim:
-    errors = outcome.errors(dataset, KPCA)
-    found = {share: _difference(errors[share], errors[1], len(errors) - 1) for share in errors if share < 1}
+def _improves(maps: Maps) -> Claim:
+    fewer = [share for share in maps.shares if share < 1]
+    found = {at: _difference(maps.values(KPCA, at), maps.values(KPCA, 1), len(fewer)) for at in fewer}
     share, (mean, chance) = min(found.items(), key=lambda item: item[1][0])
-    said = f"{dataset} with {KPCA} is more accurate when approximated: {mean:+.2f} points at best"
-    return is_so(f"{said}, with 1/{1 / share:g} of the points", _known(mean < -chance, chance), _beyond(chance))
+    said = f"{maps.dataset} with {KPCA} is more accurate when approximated: {mean:+.2f} points at best"
+    return _by_chance(said, share, mean < -chance, chance)
+
+
+def _by_chance(said: str, share: float, seen: bool, chance: float) -> Claim:
+    """Return a claim about a difference beyond chance; one split shows no difference, so it is undecided then."""
+    known = bool(np.isfinite(chance))
+    bar = f"more than chance, {f'{chance:.2f}' if known else 'unknown from one split'}"
+    return is_so(f"{said}, with 1/{1 / share:g} of the points", seen if known else None, bar)
 
 
 def _difference(first: np.ndarray, second: np.ndarray, looks: int) -> tuple[float, float]:
@@ -397,50 +382,37 @@ def _difference(first: np.ndarray, second: np.ndarray, looks: int) -> tuple[floa
     return float(difference.mean()), quantile * float(difference.std(ddof=1)) / n**0.5
 
 
-def _known(seen: bool, chance: float) -> bool | None:
-    """Return None if there is one split, which shows no difference."""
-    return seen if np.isfinite(chance) else None
-
-
-def _beyond(chance: float) -> str:
-    return f"more than chance, {chance:.2f}" if np.isfinite(chance) else "more than chance, unknown from one split"
-
-
 # ---- Running and drawing it ----
 
 
-def _run(scope: Scope, say: Say) -> PrimalTables:
+def _run(scope: Scope, say: Say) -> Findings:
+    """Run the experiments of table 1.1 and figure 1.1."""
     protocol = QUICK if scope.quick else FULL
     seeds = range(scope.seeds or protocol.splits)
-    cells: list[Cell] = []
+    groups: dict[str, Cells] = {}
     points: list[Point] = []
     for dataset in scope.present(SMALL, QUICK_DATASETS, say, lambda name: SMALL[name].source):
         found = _cells(dataset, protocol, seeds, say, scope.quick)
-        cells += found
-        largest = next(cell for cell in found if (cell.size, cell.algorithm) == (SIZES[-1], MSVM))
-        points += _points(largest, protocol, say)
-    return PrimalTables(tuple(cells), tuple(points), scope.quick)
+        groups[dataset] = {(cell.size, cell.algorithm): cell for cell in found}
+        points += _points(groups[dataset][SIZES[-1], MSVM], protocol, say)
+    tables = [_errors(groups), _settings(groups), _trade_off(points)]
+    claims = [row_claim(*group) for group in groups.items()] + map_claims(points)
+    cells = [cell for group in groups.values() for cell in group.values()]
+    return findings(scope, tables, claims, cells=cells, points=points)
 
 
-def _draw(outcome: PrimalTables, figure: Any) -> None:
+def _draw(outcome: Findings, figure: Any) -> None:
     """A panel for each data set; from right to left fewer features."""
-    datasets = list(by_dataset(outcome.points))
-    figure.set_size_inches(3.4 * len(datasets), 3.4)
-    (row,) = figure.subplots(1, len(datasets), squeeze=False)
-    for axes, dataset in zip(row, datasets, strict=True):
+    groups = by_dataset(outcome.others["points"])
+    figure.set_size_inches(3.4 * len(groups), 3.4)
+    for axes, dataset, points in panels(figure, groups):
+        maps = Maps(dataset, points)
         for color, name in zip(PALETTE, MAPS, strict=False):
-            shares = outcome.shares(dataset)
-            values = [[outcome.mean(dataset, name, share, what) for share in shares] for what in ("seconds", "error")]
+            values = [[maps.mean(name, share, what) for share in maps.shares] for what in ("seconds", "error")]
             axes.plot(*values, "o-", markersize=3, color=color, label=name)
         axes.set(title=dataset.upper(), xscale="log", xlabel="seconds", ylabel="test error (%)")
-    row[0].legend(frameon=False, fontsize=8)
+    figure.axes[0].legend(frameon=False, fontsize=8)
 
 
-STUDY = Study(
-    has_seeds=True,
-    name="primal",
-    title="The primal multiclass SVM, one-versus-rest and low-rank kernels (primal paper, table 1.1 and figure 1.1)",
-    datasets=tuple(SMALL),
-    run=_run,
-    draw=_draw,
-)
+_TITLE = "The primal multiclass SVM, one-versus-rest and low-rank kernels (primal paper, table 1.1 and figure 1.1)"
+STUDY = Study("primal", _TITLE, _run, tuple(SMALL), draw=_draw, has_seeds=True)

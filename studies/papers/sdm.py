@@ -34,21 +34,8 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Protocol:
-    """How much of the experiment is run.
-
-    Attributes
-    ----------
-    partitions : int
-        Random class-stratified partitions into 60 % training, 20 % validation and 20 % test examples.
-    costs : tuple of float
-        The values of C tried, in the order the path visits them.
-    tolerance : float
-        Relative duality gap at which every training stops.
-    examples : int or None
-        Draw only so many examples of each data set; None takes all.
-    datasets : tuple of str
-        The data sets compared.
-    """
+    """How much is run: random class-stratified partitions, values of C in the order the path visits them, the relative
+    duality gap every training stops at, the examples drawn of each data set (None: all), and the data sets."""
 
     partitions: int
     costs: tuple[float, ...]
@@ -124,12 +111,7 @@ def _tuned(
 ) -> tuple[float, float]:
     """Test accuracy and the C that was best on the validation examples (the smallest among equals)."""
     train, valid, test = partition(y, seed)
-    settings: dict[str, Any] = {
-        "tol": protocol.tolerance,
-        "stop": "gap",
-        "fit_intercept": False,
-        "random_state": seed,
-    }
+    settings: dict[str, Any] = {"tol": protocol.tolerance, "stop": "gap", "fit_intercept": False, "random_state": seed}
     path = LinearMulticlassSVC(formulation, **settings).path(X[train], y[train], protocol.costs)
     check_not_interrupted(path[-1])
     validated = [_accuracy(model, X[valid], y[valid]) for model in path]
@@ -148,11 +130,10 @@ def _row(dataset: str, protocol: Protocol, say: Say) -> Row:
     chosen: dict[str, tuple[float, ...]] = {}
     seconds: dict[str, float] = {}
     for formulation in FORMULATIONS:
-        started = time.perf_counter()
-        outcomes = []
+        started, outcomes = time.perf_counter(), []
         for seed in range(protocol.partitions):
-            percent, C = _tuned(formulation, X, y, protocol, seed)
-            outcomes.append((percent, C))
+            outcomes.append(_tuned(formulation, X, y, protocol, seed))
+            percent, C = outcomes[-1]
             say(f"{dataset}, {formulation}, partition {seed + 1}: {percent:.2f} % with C={C:g}")
         accuracy[formulation], chosen[formulation] = zip(*outcomes, strict=True)
         seconds[formulation] = time.perf_counter() - started
@@ -168,10 +149,5 @@ def compare(scope: Scope, say: Say) -> Findings:
     return Findings(rows={"rows": rows}, others={"protocol": protocol}, tables=[table_of(rows, protocol.partitions)])
 
 
-STUDY = Study(
-    has_seeds=True,
-    name="sdm",
-    title="One-versus-rest, Crammer-Singer and Weston-Watkins compared (SDM paper, tables 4.2 and 4.3)",
-    datasets=DATASETS,
-    run=compare,
-)
+_TITLE = "One-versus-rest, Crammer-Singer and Weston-Watkins compared (SDM paper, tables 4.2 and 4.3)"
+STUDY = Study("sdm", _TITLE, compare, DATASETS, has_seeds=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from studies.datasets import FOLDS, SEQUENCES, Dataset, load_sequences
 from studies.papers.experiment import Entry, Published, by_dataset, timed_fit
-from studies.study import Claim, Findings, Say, Scope, Study
+from studies.study import Findings, Say, Scope, Study
 from studies.tables import Table, digits
 
 OCR, CHUNKING, SPEECH = SEQUENCES
@@ -83,28 +83,17 @@ EXPECTED: dict[tuple[str, str], dict[str, tuple[float, float]]] = {
     (CHUNKING, LARANK_GREEDY): {"f1": (93.3, math.inf)},
     (CHUNKING, LARANK_EXACT): {"f1": (93.2, math.inf)},
 }
-ALGORITHMS = (
-    SVMSTRUCT,
-    PERCEPTRON_EXACT,
-    PA_EXACT,
-    LARANK_EXACT,
-    GREEDY_GAP,
-    PERCEPTRON_GREEDY,
-    PA_GREEDY,
-    LARANK_GREEDY,
-)
 SOLVERS: dict[str, dict[str, Any]] = {
-    SVMSTRUCT: {"stop": "gap", "tol": BATCH_GAP},
-    GREEDY_GAP: {"stop": "gap", "tol": BATCH_GAP},
-    PERCEPTRON_EXACT: {"solver": "perceptron"},
-    PERCEPTRON_GREEDY: {"solver": "perceptron"},
-    # The thesis's passive-aggressive rows are LaRank without REPROCESS.    [thesis] section 5.3.4
-    PA_EXACT: {"n_reprocess": 0},
-    PA_GREEDY: {"n_reprocess": 0},
-    LARANK_EXACT: {},
-    LARANK_GREEDY: {},
+    SVMSTRUCT: {"inference": "exact", "stop": "gap", "tol": BATCH_GAP},
+    PERCEPTRON_EXACT: {"inference": "exact", "solver": "perceptron"},
+    PA_EXACT: {"inference": "exact", "n_reprocess": 0},  # LaRank without REPROCESS.    [thesis] section 5.3.4
+    LARANK_EXACT: {"inference": "exact"},
+    GREEDY_GAP: {"inference": "greedy", "stop": "gap", "tol": BATCH_GAP},
+    PERCEPTRON_GREEDY: {"inference": "greedy", "solver": "perceptron"},
+    PA_GREEDY: {"inference": "greedy", "n_reprocess": 0},
+    LARANK_GREEDY: {"inference": "greedy"},
 }
-EXACT = {SVMSTRUCT, PERCEPTRON_EXACT, PA_EXACT, LARANK_EXACT}
+ALGORITHMS = tuple(SOLVERS)
 
 TIMINGS = 3
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -154,17 +143,12 @@ def slope(timings: Sequence[Timing]) -> float:
 
 def _settings(dataset: str, algorithm: str) -> dict[str, Any]:
     """Of `SequenceTagger`."""
-    given = PARAMETERS[dataset]
-    settings: dict[str, Any] = {"C": C}
-    if algorithm in EXACT:
-        settings |= {"inference": "exact", "order": given.exact_order}
-    else:
-        settings |= {"inference": "greedy", "order": given.greedy_order}
-    if SOLVERS[algorithm].get("solver") != "perceptron":
-        settings["n_reprocess"] = given.exact_reprocess if algorithm in EXACT else given.greedy_reprocess
-    else:
-        del settings["C"]
-    return settings | _templates(dataset) | SOLVERS[algorithm]
+    solver = SOLVERS[algorithm]
+    reprocess, order = (
+        getattr(PARAMETERS[dataset], f"{solver['inference']}_{name}") for name in ("reprocess", "order")
+    )
+    costs = {} if solver.get("solver") == "perceptron" else {"C": C, "n_reprocess": reprocess}
+    return {"order": order, **costs, **_templates(dataset), **solver}
 
 
 def _templates(dataset: str) -> dict[str, Any]:
@@ -203,85 +187,60 @@ def _accuracy(true: Any, predicted: Any) -> float:
 _NAMES = {OCR: "OCR", CHUNKING: "CHUNKING (CoNLL-2000)", SPEECH: "Parts of speech (EWT)"}
 
 
-@dataclass
-class SequenceTables(Findings):
-    """Accuracies, F1, dual objectives and seconds, beside the published ones; and how time grows with size."""
+def curves(timings: Iterable[Timing]) -> dict[str, list[Timing]]:
+    """Return the timings of each algorithm, by size."""
+    found: dict[str, list[Timing]] = {}
+    for one in timings:
+        found.setdefault(one.algorithm, []).append(one)
+    return found
 
-    entries: tuple[Entry[Run], ...]
-    timings: tuple[Timing, ...] = ()
-    quick: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        slopes = {algorithm: slope(timings) for algorithm, timings in self.curves().items()}
-        return {**super().to_dict(), "entries": PUBLISHED.to_dicts(self.entries, self.quick), "slopes": slopes}
+def _accuracies(entries: Sequence[Entry[Run]], quick: bool) -> Table:
+    """Return the thesis's rows of every data set, with our row of an algorithm below the published row."""
+    names = {dataset: (name, "WSJ, paper" if dataset == SPEECH else "paper") for dataset, name in _NAMES.items()}
+    notes = _notes(by_dataset(entries), quick)
+    return PUBLISHED.of_groups("Labelling sequences (thesis, tables 5.4 to 5.7)", notes, entries, quick, _over, **names)
 
-    def to_claims(self) -> list[Claim]:
-        return [] if self.quick else PUBLISHED.claims(self.entries)
 
-    def curves(self) -> dict[str, list[Timing]]:
-        """The timings of each algorithm, by size."""
-        names = dict.fromkeys(timing.algorithm for timing in self.timings)
-        return {name: [timing for timing in self.timings if timing.algorithm == name] for name in names}
+def _scaling(timings: Iterable[Timing]) -> Table:
+    found = curves(timings)
+    notes = [f"{name}: time grows as size to the power of {slope(mine):.2f}." for name, mine in found.items()]
+    notes.append("CPU seconds with feature extraction, one thread. The thesis draws this without numbers: both linear.")
+    headings = ("sentences", "size", *(f"{name} {what}" for name in found for what in ("s", "increment")))
+    table = Table("Time increments on CHUNKING (thesis, figure 5.3)", headings, notes)
+    firsts = [mine[0] for mine in found.values()]
+    for row in zip(*found.values(), strict=True):
+        cells = [str(row[0].sentences), f"{row[0].sentences / firsts[0].sentences:.2f}"]
+        for one, first in zip(row, firsts, strict=True):
+            cells += [digits(one.seconds), f"{one.seconds / first.seconds:.2f}"]
+        table.add(*cells)
+    return table
 
-    def to_tables(self) -> list[Table]:
-        """The thesis's rows of every data set, ours below those of the same algorithm; then figure 5.3."""
-        return [self._accuracies(), *([self._scaling()] if self.timings else [])]
 
-    def _accuracies(self) -> Table:
-        groups = by_dataset(self.entries)
-        table = PUBLISHED.table("Labelling sequences (thesis, tables 5.4 to 5.7)", self._notes(groups))
-        for dataset, entries in groups.items():
-            table.add(_NAMES[dataset], style="bold")
-            paper = "WSJ, paper" if dataset == SPEECH else "paper"
-            PUBLISHED.add_group(table, entries, self.quick, _over, paper)
-            table.end_group()
-        return table
-
-    def _scaling(self) -> Table:
-        curves = self.curves()
-        notes = [f"{name}: time grows as size to the power of {slope(found):.2f}." for name, found in curves.items()]
+def _notes(datasets: Iterable[str], quick: bool) -> list[str]:
+    notes = [
+        f"SVMstruct and LaRankGreedyGap are LaRank to a relative duality gap of {BATCH_GAP:g}: the optimum of "
+        "SVMstruct's problem, found in another way. PAExact and PAGreedy are LaRank without REPROCESS, as in the "
+        "thesis. CRFs are not trained here.",
+        "Seconds are those of fit with feature extraction and certificate, one thread; the thesis's are of its time.",
+    ]
+    notes += [f"{_NAMES[dataset]}: {_described(dataset)}." for dataset in datasets]
+    if quick:
+        notes.insert(0, f"Quick form: 1 fold of OCR, {QUICK_SENTENCES} sentences of text; paper: all of them.")
+    if OCR in datasets:
+        notes.append("OCR: trained on one fold, tested on the other nine, pixels 0 and 1; means over the folds.")
+    if CHUNKING in datasets:
         notes.append(
-            "CPU seconds with feature extraction, one thread. The thesis draws this without numbers: both linear."
+            "CHUNKING: the thesis has some 76 000 features and does not list them; the 19 templates here make "
+            "339 000. So its duals do not compare with ours, only rows with rows."
         )
-        headings = ("sentences", "size", *(f"{name} {what}" for name in curves for what in ("s", "increment")))
-        table = Table("Time increments on CHUNKING (thesis, figure 5.3)", headings, notes)
-        for timings in zip(*curves.values(), strict=True):
-            size = timings[0].sentences
-            smallest = [found[0] for found in curves.values()]
-            increments = (one.seconds / first.seconds for one, first in zip(timings, smallest, strict=True))
-            cells = (
-                cell
-                for one, increment in zip(timings, increments, strict=True)
-                for cell in (digits(one.seconds), f"{increment:.2f}")
-            )
-            table.add(str(size), f"{size / smallest[0].sentences:.2f}", *cells)
-        return table
-
-    def _notes(self, datasets: Iterable[str]) -> list[str]:
-        notes = [
-            f"SVMstruct and LaRankGreedyGap are LaRank to a relative duality gap of {BATCH_GAP:g}: the optimum of "
-            "SVMstruct's problem, found in another way. PAExact and PAGreedy are LaRank without REPROCESS, as in the "
-            "thesis. CRFs are not trained here.",
-            "Seconds are those of fit with feature extraction and certificate, one thread; the thesis's are of its "
-            "time.",
-        ]
-        notes += [f"{_NAMES[dataset]}: {_described(dataset)}." for dataset in datasets]
-        if self.quick:
-            notes.insert(0, f"Quick form: 1 fold of OCR, {QUICK_SENTENCES} sentences of text; paper: all of them.")
-        if OCR in datasets:
-            notes.append("OCR: trained on one fold, tested on the other nine, pixels 0 and 1; means over the folds.")
-        if CHUNKING in datasets:
-            notes.append(
-                "CHUNKING: the thesis has some 76 000 features and does not list them; the 19 templates here make "
-                "339 000. So its duals do not compare with ours, only rows with rows."
-            )
-        if SPEECH in datasets:
-            notes.append(
-                "Parts of speech: the thesis has the Wall Street Journal, a million words with 44 tags, which is not "
-                "free. Here it is UD English EWT, 205 000 words of web text with 17 universal tags; the thesis's "
-                "figures are for comparison only."
-            )
-        return notes
+    if SPEECH in datasets:
+        notes.append(
+            "Parts of speech: the thesis has the Wall Street Journal, a million words with 44 tags, which is not "
+            "free. Here it is UD English EWT, 205 000 words of web text with 17 universal tags; the thesis's "
+            "figures are for comparison only."
+        )
+    return notes
 
 
 def _described(dataset: str) -> str:
@@ -336,33 +295,30 @@ def _cpu_seconds(algorithm: str, data: Dataset) -> float:
     return time.process_time() - began
 
 
-def _run(scope: Scope, say: Say) -> SequenceTables:
+def _run(scope: Scope, say: Say) -> Findings:
     entries: list[Entry[Run]] = []
     timings: list[Timing] = []
     for dataset in scope.present(SEQUENCES, QUICK, say):
         entries += _entries(dataset, scope, say)
         if dataset == CHUNKING:
             timings = _timings(scope, say)
-    return SequenceTables(tuple(entries), tuple(timings), scope.quick)
+    tables = [_accuracies(entries, scope.quick), *([_scaling(timings)] if timings else [])]
+    slopes = {algorithm: slope(found) for algorithm, found in curves(timings).items()}
+    return PUBLISHED.findings(scope, tables, entries, timings=timings, slopes=slopes)
 
 
-def _draw(outcome: SequenceTables, figure: Any) -> None:
+def _draw(outcome: Findings, figure: Any) -> None:
     """Figure 5.3: both axes relative to the smallest size."""
     axes = figure.subplots()
-    for style, (algorithm, timings) in zip(("-", "--"), outcome.curves().items(), strict=False):
+    found = curves(outcome.others["timings"])
+    for style, (algorithm, timings) in zip(("-", "--"), found.items(), strict=False):
         sizes = [timing.sentences / timings[0].sentences for timing in timings]
         increments = [timing.seconds / timings[0].seconds for timing in timings]
         axes.plot(sizes, increments, f"k{style}", marker="o", label=f"{algorithm}, slope {slope(timings):.2f}")
     axes.set(title="CHUNKING", xscale="log", yscale="log", xlabel="size increment", ylabel="time increment")
-    if outcome.timings:
+    if found:
         axes.legend(frameon=False)
 
 
-STUDY = Study(
-    has_seeds=True,
-    name="sequence-tables",
-    title="Labelling sequences, exactly and greedily (thesis, tables 5.4 to 5.7 and figure 5.3)",
-    datasets=tuple(SEQUENCES),
-    run=_run,
-    draw=_draw,
-)
+_TITLE = "Labelling sequences, exactly and greedily (thesis, tables 5.4 to 5.7 and figure 5.3)"
+STUDY = Study("sequence-tables", _TITLE, _run, tuple(SEQUENCES), draw=_draw, has_seeds=True)

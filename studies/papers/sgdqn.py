@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from studies.datasets import GRADIENT, Dataset, load, load_small
-from studies.drawing import PALETTE
+from studies.drawing import PALETTE, panels
 from studies.papers import vectors
-from studies.papers.experiment import check_not_interrupted, error_percent, timed_fit
-from studies.papers.vectors import Cost, Sizes
+from studies.papers.experiment import by_dataset, check_not_interrupted, error_percent, findings, timed_fit
+from studies.papers.vectors import Sizes
 from studies.study import Claim, Findings, Say, Scope, Study, is_so
 from studies.tables import Table, digits
 
@@ -65,12 +66,7 @@ def _model(dataset: str, algorithm: str, seed: int, loss: str = "squared_hinge",
     from larank import SGDQNClassifier
 
     alpha = LAMBDA[dataset] * (2 if loss == "squared_hinge" else 1)
-    given: dict[str, Any] = {
-        "algorithm": NAMES[algorithm],
-        "alpha": alpha,
-        "fit_intercept": False,
-        "random_state": seed,
-    }
+    given = {"algorithm": NAMES[algorithm], "alpha": alpha, "fit_intercept": False, "random_state": seed}
     return SGDQNClassifier(loss, **given, **settings)
 
 
@@ -192,14 +188,11 @@ def _pass_times(dataset: str, data: Dataset, t0: float) -> list[PassTime]:
             slow = algorithm in (SGD, OLBFGS) and work > SLOW_WORK / 10
             rows = slice(PART if of_part else None)
             given: dict[str, Any] = {"epochs": 1 if slow else TIMED_PASSES, "t0": None if algorithm == ASGD else t0}
-            result = _model(dataset, algorithm, 0, certify=False, **given).fit(*_rows(data, rows)).result_
+            model = _model(dataset, algorithm, 0, certify=False, **given)
+            result = model.fit(data.X_train[rows], data.y_train[rows]).result_
             seconds = (result.seconds - result.breakdown["search"]) / given["epochs"]
             trials[algorithm].append(seconds * len(data.y_train) / len(data.y_train[rows]))
     return [PassTime(dataset, algorithm, min(trials[algorithm]), of_part) for algorithm, of_part in parts.items()]
-
-
-def _rows(data: Dataset, rows: slice) -> tuple[Any, Any]:
-    return data.X_train[rows], data.y_train[rows]
 
 
 def _as_sparse_vectors(data: Dataset, t0: float) -> float:
@@ -236,163 +229,124 @@ def _facts(dataset: str, data: Dataset, curves: Iterable[Curve]) -> Facts:
     X = data.X_train
     share = (X.nnz if sparse.issparse(X) else np.count_nonzero(X)) / float(np.prod(X.shape))
     final = _model(dataset, SGDQN, 0, "hinge", epochs=PASSES, certify=False).fit(X, data.y_train)
-    return Facts(
-        dataset=dataset,
-        train=len(data.y_train),
-        test=len(data.y_test),
-        features=X.shape[1],
-        share=share,
-        skip=visits_per_regularisation(X, NAMES[SGDQN]),
-        t0={curve.algorithm: curve.t0 for curve in curves if curve.algorithm in NAMES},
-        final_error=error_percent(final, data),
+    skip, t0 = (
+        visits_per_regularisation(X, NAMES[SGDQN]),
+        {at.algorithm: at.t0 for at in curves if at.algorithm in NAMES},
     )
+    sizes = len(data.y_train), len(data.y_test), X.shape[1]
+    return Facts(dataset, *sizes, share, skip, t0, error_percent(final, data))
 
 
-# ---- All of it ----
+# ---- Tables ----
 
 
-@dataclass
-class SgdqnTables(Findings):
-    """Costs, data sets, times, curves and races."""
+def _data_table(found: Sequence[Facts], notes: Sequence[str]) -> Table:
+    headings = ("", "examples", "test", "features", "s", "lambda", f"t0, {SGDQN}", "skip", "t0, others")
+    notes = [*notes, *(f"{at.dataset}: {GRADIENT[at.dataset].note}." for at in found)]
+    table = Table("Data sets and parameters (thesis, table 3.4)", headings, notes)
+    for name, cells in PAPER_DATA.items():
+        table.add(f"{name}, thesis", *cells, style="dim")
+    table.end_group()
+    for at in found:
+        others = ", ".join(f"{name} {t0:.2g}" for name, t0 in at.t0.items() if name != SGDQN)
+        sizes = (str(at.train), str(at.test), str(at.features), f"{at.share:.2g}")
+        table.add(at.dataset, *sizes, f"{LAMBDA[at.dataset]:g}", f"{at.t0[SGDQN]:.2g}", str(at.skip), others)
+    return table
 
-    costs: tuple[Cost, ...]
-    facts: tuple[Facts, ...]
-    times: tuple[PassTime, ...]
-    curves: tuple[Curve, ...]
-    races: tuple[Race, ...]
-    sparse_form: float | None = None
-    quick: bool = False
 
-    def datasets(self) -> list[str]:
-        """Those that were learned."""
-        return [facts.dataset for facts in self.facts]
-
-    def curves_of(self, dataset: str) -> list[Curve]:
-        """In the order in which they were made."""
-        return [curve for curve in self.curves if curve.dataset == dataset]
-
-    def to_tables(self) -> list[Table]:
-        shown = [vectors.table(list(self.costs), _sizes(self.quick)), self._data(), self._seconds(), self._settings()]
-        return [*shown, *(self._curve_table(dataset) for dataset in self.datasets())]
-
-    def to_claims(self) -> list[Claim]:
-        """Return what is to hold of passes and of their time."""
-        found = [] if self.quick else self.datasets()
-        return [claim for dataset in found for claim in (self._race_claim(dataset), self._time_claim(dataset))]
-
-    def to_lines(self) -> list[str]:
-        return [*map(str, self.to_claims()), *self.findings()]
-
-    # ---- Tables ----
-
-    def _notes(self) -> list[str]:
-        return ["Quick form: a few thousand examples, where the thesis has all."] if self.quick else []
-
-    def _data(self) -> Table:
-        headings = ("", "examples", "test", "features", "s", "lambda", f"t0, {SGDQN}", "skip", "t0, others")
-        notes = [f"{name}: {GRADIENT[name].note}." for name in self.datasets()]
-        table = Table("Data sets and parameters (thesis, table 3.4)", headings, [*self._notes(), *notes])
-        for name, cells in PAPER_DATA.items():
-            table.add(f"{name}, thesis", *cells, style="dim")
+def _seconds_table(times: Sequence[PassTime], notes: Sequence[str]) -> Table:
+    notes = [*notes, "The best of three; without the search for t0 and without looking at the objective."]
+    if any(time.of_part for time in times):
+        notes.append(f"* {PART} examples were timed, the rest is proportion: a whole pass takes minutes.")
+    table = Table("Seconds of one pass (thesis, table 3.5)", ("", *NAMES), notes)
+    for dataset, group in by_dataset(times).items():
+        if dataset in PAPER_SECONDS:
+            published = PAPER_SECONDS[dataset]
+            cells = (f"{published[name]:.2f}" if name in published else "-" for name in NAMES)
+            table.add(f"{dataset.upper()}, thesis", *cells, style="dim")
+        mine = {time.algorithm: time for time in group}
+        table.add(dataset, *(digits(mine[name].seconds) + "*" * mine[name].of_part for name in NAMES))
         table.end_group()
-        for at in self.facts:
-            others = ", ".join(f"{name} {t0:.2g}" for name, t0 in at.t0.items() if name != SGDQN)
-            sizes = (str(at.train), str(at.test), str(at.features), f"{at.share:.2g}")
-            table.add(at.dataset, *sizes, f"{LAMBDA[at.dataset]:g}", f"{at.t0[SGDQN]:.2g}", str(at.skip), others)
-        return table
+    return table
 
-    def _seconds(self) -> Table:
-        notes = [*self._notes(), "The best of three; without the search for t0 and without looking at the objective."]
-        if any(time.of_part for time in self.times):
-            notes.append(f"* {PART} examples were timed, the rest is proportion: a whole pass takes minutes.")
-        table = Table("Seconds of one pass (thesis, table 3.5)", ("", *NAMES), notes)
-        for dataset in self.datasets():
-            if dataset in PAPER_SECONDS:
-                published = PAPER_SECONDS[dataset]
-                cells = (f"{published[name]:.2f}" if name in published else "-" for name in NAMES)
-                table.add(f"{dataset.upper()}, thesis", *cells, style="dim")
-            mine = {time.algorithm: time for time in self.times if time.dataset == dataset}
-            table.add(dataset, *(digits(mine[name].seconds) + "*" * mine[name].of_part for name in NAMES))
-            table.end_group()
-        return table
 
-    def _settings(self) -> Table:
-        notes = [*self._notes(), f"{SGDQN} with the hinge loss, seed 0. The thesis prints ranks among 42 methods."]
-        headings = ("", "lambda", "skip", "passes", "test error %", "rank")
-        table = Table("The setting of the Pascal challenge (thesis, table 3.6)", headings, notes)
-        for name, (weight, skip, passes, rank) in PAPER_SETTINGS.items():
-            table.add(f"{name}, thesis", weight, skip, passes, "-", rank, style="dim")
-        for at in self.facts:
-            table.add(at.dataset, f"{LAMBDA[at.dataset]:g}", str(at.skip), str(PASSES), f"{at.final_error:.2f}", "-")
-        return table
+def _settings_table(found: Iterable[Facts], notes: Sequence[str]) -> Table:
+    notes = [*notes, f"{SGDQN} with the hinge loss, seed 0. The thesis prints ranks among 42 methods."]
+    headings = ("", "lambda", "skip", "passes", "test error %", "rank")
+    table = Table("The setting of the Pascal challenge (thesis, table 3.6)", headings, notes)
+    for name, (weight, skip, passes, rank) in PAPER_SETTINGS.items():
+        table.add(f"{name}, thesis", weight, skip, passes, "-", rank, style="dim")
+    for at in found:
+        table.add(at.dataset, f"{LAMBDA[at.dataset]:g}", str(at.skip), str(PASSES), f"{at.final_error:.2f}", "-")
+    return table
 
-    def _curve_table(self, dataset: str) -> Table:
-        notes = [
-            *self._notes(),
-            "Primal: P_n of the thesis. Seconds: with the search for t0, without looking at the objective. "
-            f"{LIBLINEAR}: scikit-learn's LinearSVC, handing over the examples included. Seed 0.",
-        ]
-        curves = self.curves_of(dataset)
-        if OLBFGS not in {curve.algorithm for curve in curves}:
-            notes.append(f"{OLBFGS} is left out: a pass takes minutes.")
-        title = f"Primal cost and test error on {dataset} (thesis, figures 3.1 and 3.2)"
-        table = Table(title, ("", "passes", "seconds", "primal", "test error %"), notes)
-        for curve in curves:
-            shown = [at for at in curve.points if at.passes in (*PASSES_OF_LIBLINEAR, curve.points[-1].passes)]
-            for number, at in enumerate(shown):
-                cells = str(at.passes), digits(at.seconds), f"{at.primal:.5f}", f"{at.error:.2f}"
-                table.add("" if number else curve.algorithm, *cells)
-            table.end_group()
-        return table
 
-    # ---- Claims ----
+def _curve_table(dataset: str, curves: Sequence[Curve], notes: Sequence[str]) -> Table:
+    notes = [
+        *notes,
+        "Primal: P_n of the thesis. Seconds: with the search for t0, without looking at the objective. "
+        f"{LIBLINEAR}: scikit-learn's LinearSVC, handing over the examples included. Seed 0.",
+    ]
+    if OLBFGS not in {curve.algorithm for curve in curves}:
+        notes.append(f"{OLBFGS} is left out: a pass takes minutes.")
+    title = f"Primal cost and test error on {dataset} (thesis, figures 3.1 and 3.2)"
+    table = Table(title, ("", "passes", "seconds", "primal", "test error %"), notes)
+    for curve in curves:
+        shown = [at for at in curve.points if at.passes in (*PASSES_OF_LIBLINEAR, curve.points[-1].passes)]
+        for number, at in enumerate(shown):
+            cells = str(at.passes), digits(at.seconds), f"{at.primal:.5f}", f"{at.error:.2f}"
+            table.add("" if number else curve.algorithm, *cells)
+        table.end_group()
+    return table
 
-    def _race_claim(self, dataset: str) -> Claim:
-        races = [race for race in self.races if race.dataset == dataset]
-        ours = np.array([MOST_PASSES + 1 if race.sgdqn is None else race.sgdqn for race in races])
-        theirs = np.array([race.svmsgd2 for race in races])
-        first, second, difference = theirs.mean(), ours.mean(), ours - theirs
-        holds, bar = (second < first, "fewer") if dataset in DENSE else (second <= first, "at most as many")
-        doubt = f"{difference.std(ddof=1) / math.sqrt(len(races)):.1f}" if len(races) > 1 else "unknown"
-        seeds = ", ".join(f"{np.sum(np.sign(difference) == sign)} {word}" for sign, word in _SIGNS.items())
-        lacking = sum(race.sgdqn is None for race in races)
-        missing = f" ({lacking} of them not within {MOST_PASSES}, which count as one more)" if lacking else ""
-        said = (
-            f"{dataset}: passes to the primal cost that {SVMSGD2} has after {PASSES}, the same t0, mean of "
-            f"{len(races)} seeds: {SVMSGD2} {first:.1f}, {SGDQN} {second:.1f}{missing}; by seed {seeds}, standard "
-            f"error of the difference {doubt}"
-        )
-        return is_so(said, bool(holds), bar)
 
-    def _time_claim(self, dataset: str) -> Claim:
-        mine = {time.algorithm: time.seconds for time in self.times if time.dataset == dataset}
-        ratio = mine[SGDQN] / mine[SVMSGD2]
-        return Claim(f"{dataset}: a pass of {SGDQN} takes {ratio:.2f} of one of {SVMSGD2}", ratio, most=BAR)
+# ---- Claims ----
 
-    def findings(self) -> list[str]:
-        """What came to light."""
-        lines = []
-        if self.sparse_form is not None:
-            lines.append(
-                f"alpha as sparse vectors: a pass of {SVMSGD2} takes {self.sparse_form:.2f} times as long as with full "
-                f"ones (thesis: {PAPER_SPARSE_FORM:g})."
-            )
-        spreads = [f"{curve.dataset} {curve.spread:.3g}" for curve in self.curves if curve.spread is not None]
-        lines.append(f"Largest over smallest coefficient of B after {SGDQN}: {', '.join(spreads)}.")
+
+def race_claim(dataset: str, races: Sequence[Race]) -> Claim:
+    """Return the claim that SGD-QN needs fewer passes on dense data and at most as many on sparse data."""
+    ours = np.array([MOST_PASSES + 1 if race.sgdqn is None else race.sgdqn for race in races])
+    theirs = np.array([race.svmsgd2 for race in races])
+    first, second, difference = theirs.mean(), ours.mean(), ours - theirs
+    holds, bar = (second < first, "fewer") if dataset in DENSE else (second <= first, "at most as many")
+    doubt = f"{difference.std(ddof=1) / math.sqrt(len(races)):.1f}" if len(races) > 1 else "unknown"
+    seeds = ", ".join(f"{np.sum(np.sign(difference) == sign)} {word}" for sign, word in _SIGNS.items())
+    lacking = sum(race.sgdqn is None for race in races)
+    missing = f" ({lacking} of them not within {MOST_PASSES}, which count as one more)" if lacking else ""
+    said = (
+        f"{dataset}: passes to the primal cost that {SVMSGD2} has after {PASSES}, the same t0, mean of "
+        f"{len(races)} seeds: {SVMSGD2} {first:.1f}, {SGDQN} {second:.1f}{missing}; by seed {seeds}, standard "
+        f"error of the difference {doubt}"
+    )
+    return is_so(said, bool(holds), bar)
+
+
+def _time_claim(dataset: str, times: Iterable[PassTime]) -> Claim:
+    mine = {time.algorithm: time.seconds for time in times}
+    ratio = mine[SGDQN] / mine[SVMSGD2]
+    return Claim(f"{dataset}: a pass of {SGDQN} takes {ratio:.2f} of one of {SVMSGD2}", ratio, most=BAR)
+
+
+def _lines(curves: Iterable[Curve], sparse_form: float | None) -> list[str]:
+    """Return observations that are not claims."""
+    lines = []
+    if sparse_form is not None:
         lines.append(
-            "On dense data without zeros the secant that the thesis prints is the same for all features: with "
-            "w' - w = -B g x / (t + t0) the value x_i cancels out, and what remains depends on B_ii and on the loss "
-            "alone. B stays a multiple of the identity there, and what SGD-QN gains are shorter steps, not a "
-            "better direction. Only zeros make the coefficients differ."
+            f"alpha as sparse vectors: a pass of {SVMSGD2} takes {sparse_form:.2f} times as long as with full "
+            f"ones (thesis: {PAPER_SPARSE_FORM:g})."
         )
-        return lines
+    spreads = [f"{curve.dataset} {curve.spread:.3g}" for curve in curves if curve.spread is not None]
+    return [
+        *lines,
+        f"Largest over smallest coefficient of B after {SGDQN}: {', '.join(spreads)}.",
+        "On dense data without zeros the secant that the thesis prints is the same for all features: with "
+        "w' - w = -B g x / (t + t0) the value x_i cancels out, and what remains depends on B_ii and on the loss "
+        "alone. B stays a multiple of the identity there, and what SGD-QN gains are shorter steps, not a "
+        "better direction. Only zeros make the coefficients differ.",
+    ]
 
 
 _SIGNS = {-1: "fewer", 0: "as many", 1: "more"}
-
-
-def _sizes(quick: bool) -> Sizes:
-    return Sizes(20_000, 1_000, 1_000) if quick else Sizes()
 
 
 # ---- Running it ----
@@ -432,9 +386,11 @@ def _races(dataset: str, data: Dataset, seeds: Iterable[int], say: Say) -> list[
     return found
 
 
-def _run(scope: Scope, say: Say) -> SgdqnTables:
+def _run(scope: Scope, say: Say) -> Findings:
+    """Return costs, data sets, times, curves and races."""
     say("costs of vector operations")
-    costs = vectors.costs(_sizes(scope.quick))
+    sizes = Sizes(20_000, 1_000, 1_000) if scope.quick else Sizes()
+    costs = vectors.costs(sizes)
     facts: list[Facts] = []
     times: list[PassTime] = []
     curves: list[Curve] = []
@@ -449,39 +405,40 @@ def _run(scope: Scope, say: Say) -> SgdqnTables:
         races += _races(dataset, data, scope.seed_range(SEEDS[dataset]), say)
         if dataset == "alpha":
             sparse_form = _as_sparse_vectors(data, followed[0].t0)
-    return SgdqnTables(tuple(costs), tuple(facts), tuple(times), tuple(curves), tuple(races), sparse_form, scope.quick)
+    notes = ["Quick form: a few thousand examples, where the thesis has all."] if scope.quick else []
+    tables = [vectors.table(costs, sizes)]
+    tables += [_data_table(facts, notes), _seconds_table(times, notes), _settings_table(facts, notes)]
+    tables += [_curve_table(dataset, mine, notes) for dataset, mine in by_dataset(curves).items()]
+    timed = by_dataset(times)
+    claims = [
+        each
+        for name, of in by_dataset(races).items()
+        for each in (race_claim(name, of), _time_claim(name, timed[name]))
+    ]
+    numbers = {"costs": costs, "facts": facts, "times": times, "curves": curves, "races": races}
+    return findings(scope, tables, claims, _lines(curves, sparse_form), **numbers, sparse_form=sparse_form)
 
 
 # ---- Figures ----
 
-_X_AXES: dict[str, Callable[[Point], float]] = {"passes": lambda at: at.passes, "seconds": lambda at: at.seconds}
-_Y_AXES: dict[str, Callable[[Point], float]] = {
-    "primal cost": lambda at: at.primal,
-    "test error (%)": lambda at: at.error,
-}
+_X_AXES = ("passes", "seconds")
+_Y_AXES = {"primal": "primal cost", "error": "test error (%)"}
 
 
-def _draw(outcome: SgdqnTables, figure: Any) -> None:
+def _draw(outcome: Findings, figure: Any) -> None:
     """A row of panels for each data set: figure 3.1 on the left, figure 3.2 on the right."""
-    datasets = outcome.datasets()
-    figure.set_size_inches(15, 3.2 * len(datasets))
+    groups = by_dataset(outcome.others["curves"])
+    figure.set_size_inches(15, 3.2 * len(groups))
     colors = dict(zip((SGDQN, SVMSGD2, OLBFGS, ASGD, LIBLINEAR), PALETTE, strict=True))
-    for row, dataset in zip(figure.subplots(len(datasets), 4, squeeze=False), datasets, strict=True):
-        panels = ((y, x) for y in _Y_AXES for x in _X_AXES)
-        for axes, (y, x) in zip(row, panels, strict=True):
-            for curve in outcome.curves_of(dataset):
+    for row, dataset, curves in panels(figure, groups, columns=4):
+        for axes, (y, x) in zip(row, product(_Y_AXES, _X_AXES), strict=True):
+            for curve in curves:
                 style, color = ("--", colors[SVMSGD2]) if curve.algorithm == SHARED else ("-", colors[curve.algorithm])
-                values = [[of(at) for at in curve.points] for of in (_X_AXES[x], _Y_AXES[y])]
+                values = [[getattr(at, name) for at in curve.points] for name in (x, y)]
                 axes.plot(*values, style, marker="o", markersize=3, color=color, label=curve.algorithm)
-            axes.set(title=dataset, xlabel=x, ylabel=y, xscale="log" if x == "seconds" else "linear")
+            axes.set(title=dataset, xlabel=x, ylabel=_Y_AXES[y], xscale="log" if x == "seconds" else "linear")
         row[0].legend(frameon=False, fontsize=8)
 
 
-STUDY = Study(
-    has_seeds=True,
-    name="sgdqn",
-    title="SGD-QN beside other stochastic gradient algorithms (thesis, tables 3.3 to 3.6, figures 3.1 and 3.2)",
-    datasets=tuple(LAMBDA),
-    run=_run,
-    draw=_draw,
-)
+_TITLE = "SGD-QN beside other stochastic gradient algorithms (thesis, tables 3.3 to 3.6, figures 3.1 and 3.2)"
+STUDY = Study("sgdqn", _TITLE, _run, tuple(LAMBDA), draw=_draw, has_seeds=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from studies.measure import Measurement, ask
 from studies.rivals import kernels, libraries
-from studies.rivals.contest import ONCE_ABOVE, Entrant, beside_before, entrants, fastest, runs_in_turns
-from studies.rivals.kernels import FORMS, TASKS, THREADS, stored
+from studies.rivals.contest import ONCE_ABOVE, Entrant, entrants, fastest, least, runs_in_turns
+from studies.rivals.kernels import FORMS, TASKS, THREADS
 from studies.rivals.libraries.larank import CANDIDATES
 from studies.study import Claim, Findings, Say, Scope, Study
 from studies.tables import column, of_rows
@@ -61,32 +61,22 @@ def measure_active(folder: Path, entrant: Entrant, form: str, labels: int, limit
 def compare(labels: int, scope: Scope, say: Say) -> Findings:
     """A row for each of the learners on every problem; they take turns."""
     found = Findings()
-    for name in scope.datasets:
-        problem = kernels.load("binary", name, scope.quick)
-        with stored(problem) as folder:
-            measures = {
-                entrant: partial(measure_active, folder, entrant, problem.forms[0], labels, scope.limit)
-                for entrant in entrants(scope, libraries.LEARNERS, say)
-            }
-            runs, unfinished = runs_in_turns(name, measures, scope, say, _told)
-        anew = min((run.wall for run in runs.get(Entrant(RETRAINED), [])), default=None)
-        found.add(
-            rows=[_row(name, entrant, of, anew) for entrant, of in runs.items()],
-            unfinished=unfinished,
-            before=beside_before(name, runs),
-        )
+    for problem, folder in kernels.problems("binary", scope):
+        measures = {
+            entrant: partial(measure_active, folder, entrant, problem.forms[0], labels, scope.limit)
+            for entrant in entrants(scope, libraries.LEARNERS, say)
+        }
+        runs = runs_in_turns(found, problem.name, measures, scope, say, _told)
+        anew = least(runs.get(Entrant(RETRAINED), []), "wall")
+        for entrant, of in runs.items():
+            best = fastest(of)
+            sizes = len(of), best.labels, best.wall, best.cpu, best.wall / anew if anew else None
+            found.add(rows=[Row(problem.name, entrant.name, *sizes, best.error, best.support_vectors)])
     return found
 
 
 def _told(run: ActiveRun) -> str:
     return f"{run.wall:.2f} s, error {100 * run.error:.2f} %"
-
-
-def _row(problem: str, entrant: Entrant, runs: Sequence[ActiveRun], anew: float | None) -> Row:
-    best = fastest(runs)
-    ratio = best.wall / anew if anew else None
-    sizes = best.labels, best.wall, best.cpu, ratio, best.error, best.support_vectors
-    return Row(problem, entrant.name, len(runs), *sizes)
 
 
 def judged(rows: Sequence[Row]) -> list[Claim]:

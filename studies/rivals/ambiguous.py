@@ -1,12 +1,12 @@
 """`python -m studies ambiguous`: learning from candidate labels, real and made, beside other ways to do it.
 
-A part of the study is a function in `CASES` that returns the cases it was run on; another measures one pass.
+Two parts of the study, in `CASES`, compare accuracies; another measures one pass.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from studies.rivals import candidates, libraries
 from studies.rivals.libraries.solver import AmbiguousLearner, Predict
 from studies.study import Claim, Findings, Say, Scope, Study, count
 from studies.tables import Table
+from studies.trial import Stopwatch
 
 OURS = "larank"
 LEARNERS: dict[str, AmbiguousLearner] = {
@@ -72,26 +73,20 @@ class Job:
     quick: bool
 
     def run(self) -> Run:
-        learner = LEARNERS[self.learner]
-        split = Split.of(_read(self.dataset, self.condition), self.seed, self._most())
+        learner, most = LEARNERS[self.learner], QUICK_MOST if self.quick else MOST if self.condition else None
+        split = Split.of(_read(self.dataset, self.condition), self.seed, most)
 
         def fit(X: Any, among: Any, settings: Mapping[str, Any]) -> Predict:
-            predict: Predict = learner.fit(X, among, self.seed, **settings)  # type: ignore[attr-defined]
-            return predict
+            assert learner.fit is not None
+            return learner.fit(X, among, self.seed, **settings)
 
         began = time.perf_counter()
         some = split.X[:SELECTED_ON], split.candidates[:SELECTED_ON]
-        choice, share = select(fit, learner.settings(self.quick), *some, self.seed, self._folds())
+        choice, share = select(fit, learner.settings(self.quick), *some, self.seed, 2 if self.quick else FOLDS)
         predict = fit(split.X, split.candidates, choice)
         seconds = time.perf_counter() - began
         accuracy = float(np.mean(predict(split.X_test) == split.y_test))
         return Run(self.seed, 100 * accuracy, 100 * share, choice, seconds)
-
-    def _most(self) -> int | None:
-        return QUICK_MOST if self.quick else MOST if self.condition else None
-
-    def _folds(self) -> int:
-        return 2 if self.quick else FOLDS
 
 
 def _read(dataset: str, condition: str) -> AmbiguousSet:
@@ -117,14 +112,17 @@ class Case:
 
     def difference(self, learner: str) -> tuple[float, float]:
         """Of our accuracy to that of another, the mean over the splits and its standard error; NaN for one split."""
-        difference = self.accuracies(OURS) - self.accuracies(learner)
+        difference = self.differences(learner)
         n = len(difference)
         return float(difference.mean()), float(difference.std(ddof=1) / n**0.5) if n > 1 else float("nan")
 
     def wins(self, learner: str) -> tuple[int, int]:
         """Splits on which ours is more, and less accurate."""
-        difference = self.accuracies(OURS) - self.accuracies(learner)
+        difference = self.differences(learner)
         return int(np.sum(difference > 0)), int(np.sum(difference < 0))
+
+    def differences(self, learner: str) -> NDArray[np.float64]:
+        return self.accuracies(OURS) - self.accuracies(learner)
 
 
 def _case(dataset: str, condition: str, learners: Sequence[str], seeds: Iterable[int], quick: bool, say: Say) -> Case:
@@ -182,11 +180,10 @@ def _speed(scope: Scope, say: Say) -> list[Pass]:
     best = dict.fromkeys(entrants, float("inf"))
     for turn in range(1 if scope.quick else SPEED_REPEATS):
         for name, (model, target) in entrants.items():
-            began = time.perf_counter()
-            model.fit(X, target)
-            seconds = time.perf_counter() - began
-            best[name] = min(best[name], seconds)
-            say(f"speed, turn {turn}: {name} {seconds:.2f} s")
+            with Stopwatch() as watch:
+                model.fit(X, target)
+            best[name] = min(best[name], watch.wall)
+            say(f"speed, turn {turn}: {name} {watch.wall:.2f} s")
     return [Pass(name, best[name], 1 - float(model.score(X_test, y_test))) for name, (model, _) in entrants.items()]
 
 
@@ -281,48 +278,31 @@ def _verdict(name: str, cases: Sequence[Case]) -> Claim:
 # ---- The parts ----
 
 
-def _real(scope: Scope, learners: Sequence[str], say: Say) -> list[Case]:
-    """Sets of candidates as they were collected."""
-    usual = QUICK_DATASETS if scope.quick else tuple(AMBIGUOUS)
-    return [
-        _case(name, "", learners, _seeds(scope, "real"), scope.quick, say)
-        for name in _present(scope, usual, AMBIGUOUS, say)
-    ]
-
-
-def _made(scope: Scope, learners: Sequence[str], say: Say) -> list[Case]:
-    """True labels with false ones beside them."""
-    usual = () if scope.quick else MADE
-    return [
-        _case(name, condition, learners, _seeds(scope, "made"), scope.quick, say)
-        for name in _present(scope, usual, MADE, say)
-        for condition in (tuple(FALSE)[:1] if scope.quick else FALSE)
-    ]
-
-
-CASES: dict[str, Callable[[Scope, Sequence[str], Say], list[Case]]] = {"real": _real, "made": _made}
+CASES: dict[str, tuple[Sequence[str], Sequence[str], Sequence[str]]] = {
+    "real": (tuple(AMBIGUOUS), QUICK_DATASETS, ("",)),
+    "made": (MADE, (), tuple(FALSE)),
+}
+"""Of sets of candidates as they were collected, and of true labels with false ones beside them: all sets, those of the
+quick form, and the conditions."""
 PARTS = (*CASES, "speed")
 
 
-def _seeds(scope: Scope, part: str) -> range:
-    return range(scope.options.splits or (1 if scope.quick else SPLITS[part]))
-
-
-def _present(scope: Scope, usual: Iterable[str], known: Iterable[str], say: Say) -> list[str]:
-    """Those wanted of this part that can be read."""
-    own = set(known)
-    wanted = [name for name in scope.datasets if name in own] if scope.datasets else list(usual)
-    found = [name for name in wanted if datasets.is_available(name)]
+def _cases(part: str, scope: Scope, learners: Sequence[str], say: Say) -> Iterator[Case]:
+    known, quick, conditions = CASES[part]
+    wanted = [name for name in scope.datasets if name in known] if scope.datasets else quick if scope.quick else known
+    seeds = range(scope.options.splits or (1 if scope.quick else SPLITS[part]))
     for name in wanted:
-        if name not in found:
+        if not datasets.is_available(name):
             say(f"{name}: absent from the data directory, left out")
-    return found
+            continue
+        for condition in conditions[:1] if scope.quick else conditions:
+            yield _case(name, condition, learners, seeds, scope.quick, say)
 
 
 def _run(scope: Scope, say: Say) -> AmbiguousTables:
     learners = libraries.usable(scope.options.solvers or tuple(LEARNERS), LEARNERS, say)
     parts = scope.options.parts or tuple(part for part in PARTS if part != "speed" or not scope.datasets)
-    cases = [case for part in parts if part in CASES for case in CASES[part](scope, learners, say)]
+    cases = [case for part in parts if part in CASES for case in _cases(part, scope, learners, say)]
     if not cases and set(parts) & set(CASES):
         raise FileNotFoundError("none of the data sets wanted is in the data directory; set LARANK_DATA")
     passes = _speed(scope, say) if "speed" in parts else []

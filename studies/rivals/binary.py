@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from studies.datasets import BINARY
 from studies.rivals import kernels, libraries
-from studies.rivals.contest import ONCE_ABOVE, Bars, beside_before, judge
-from studies.rivals.kernels import FORMS, THREADS, Row, rows_of, stored
+from studies.rivals.contest import ONCE_ABOVE, Bars, chosen, judge
+from studies.rivals.kernels import FORMS, THREADS, Row, rows_of
 from studies.rivals.libraries.larank import LASVM
 from studies.rivals.libraries.solver import CACHE_MEGABYTES
 from studies.study import Claim, Findings, Say, Scope, Study
-from studies.tables import Columns, figure, item, of_breakdowns, of_rows
+from studies.tables import Columns, item, of_breakdowns, of_rows
 
 RIVALS = ("svc", "intelex", "libsvm")
 """Whose training times all others are divided by."""
@@ -27,30 +27,16 @@ BARS: Bars = {
 """What larank's training, one epoch with finishing, may take at most, of that of a rival in the same run."""
 
 COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "solver": figure("solver"),
+    **chosen(Row, "problem", "solver"),
     "data": lambda row: f"{row.form} *" if row.is_fastest else row.form,
-    "runs": figure("runs"),
-    "train s": figure("train", ".3f"),
+    **chosen(Row, "runs", "train s"),
     **{f"over {rival}": item("train_over", rival, ".3f") for rival in RIVALS},
-    "finish s": item("breakdown", "finish", ".3f"),
-    "certificate s": item("breakdown", "certificate", ".3f"),
-    "train CPU s": figure("train_cpu", ".3f"),
-    "predict s": figure("predict", ".3f"),
-    "test error %": figure("error", ".2f", 100),
-    "vectors": figure("support_vectors"),
-    "peak MB": figure("peak", ".0f", 1e-6),
-    "own MB": figure("peak_without_input", ".0f", 1e-6),
+    **{f"{part} s": item("breakdown", part, ".3f") for part in ("finish", "certificate")},
+    **chosen(Row, "train CPU s", "predict s", "test error %", "vectors", "peak MB", "own MB"),
 }
 OBJECTIVE_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "solver": figure("solver"),
-    "data": figure("form"),
-    "dual": figure("dual", ".2f"),
-    "short of best": figure("short_of_best", ".1e"),
-    "primal": figure("primal", ".2f"),
-    "relative gap": figure("relative_gap", ".1e"),
-    "million kernel values": figure("kernel_values", ".1f", 1e-6),
+    **chosen(Row, "problem", "solver", "data", "dual", "short of best", "primal"),
+    **chosen(Row, "relative gap", "million kernel values"),
 }
 WHAT_IS_COMPARED = (
     f"All solve the same problem. The rivals go on to their tolerance of 0.001 over all examples, with a cache of "
@@ -63,13 +49,9 @@ WHAT_IS_COMPARED = (
 def compare(scope: Scope, say: Say) -> Findings:
     """Run all solvers, problem by problem."""
     found = Findings()
-    for name in scope.datasets:
-        problem = kernels.load("binary", name, scope.quick)
-        with stored(problem) as folder:
-            runs, unfinished = kernels.all_runs("binary", problem, folder, scope, say)
-        found.add(
-            rows=rows_of("binary", name, runs, RIVALS, {}), unfinished=unfinished, before=beside_before(name, runs)
-        )
+    for problem, folder in kernels.problems("binary", scope):
+        runs = kernels.all_runs(found, "binary", problem, folder, scope, say)
+        found.add(rows=rows_of("binary", problem.name, runs, RIVALS, {}))
     return found
 
 

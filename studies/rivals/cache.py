@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from studies.rivals import kernels, variants
-from studies.rivals.contest import Entrant
-from studies.rivals.kernels import FORMS, THREADS, measure_fit, stored
+from studies.rivals import kernels
+from studies.rivals.contest import Entrant, chosen, megabytes
+from studies.rivals.kernels import FORMS, THREADS, Way, WayRow, measure_fit
 from studies.rivals.libraries.larank import LASVM
-from studies.rivals.variants import Row, Way
 from studies.study import Claim, Findings, Say, Scope, Study
-from studies.tables import MEGABYTE, Columns, figure, of_breakdowns, of_rows
+from studies.tables import MEGABYTE, Columns, of_breakdowns, of_rows
 
-CACHES = (8.0, 1024.0)
 BAR = 2.5
 BATCH = 256
 SHARE_OF_BLOCKS = 0.25
@@ -24,19 +22,9 @@ patterns, which grows by half, over what they fill."""
 AMPLE = 4e9
 EPOCH, FINISHED = "epoch", "epoch and finishing"
 
-
 COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "training": figure("training"),
-    "memory_limit MB": figure("limit", ".0f", 1e-6),
-    "runs": figure("runs"),
-    "train s": figure("train", ".3f"),
-    "ratio": figure("ratio", ".2f"),
-    "train CPU s": figure("train_cpu", ".3f"),
-    "million kernel values": figure("kernel_values", ".1f", 1e-6),
-    "test error %": figure("error", ".2f", 100),
-    "vectors": figure("support_vectors"),
-    "dual": figure("dual", ".2f"),
+    **chosen(WayRow, "problem", "training", "memory_limit MB", "runs", "train s", "ratio", "train CPU s"),
+    **chosen(WayRow, "million kernel values", "test error %", "vectors", "dual"),
 }
 NOTE = (
     "memory_limit also counts support patterns, coefficients and the two blocks of kernel values that are being worked "
@@ -55,26 +43,23 @@ def limit_for(cache: float, patterns: int, features: int) -> float:
 def compare(caches: Sequence[float], scope: Scope, say: Say) -> Findings:
     """Two rows for each of the caches, in bytes, on every problem; their ratios are to the largest."""
     found = Findings()
-    for name in scope.datasets:
-        problem = kernels.load("binary", name, scope.quick)
+    for problem, folder in kernels.problems("binary", scope):
         form = problem.forms[0]
-        with stored(problem) as folder:
-            measure = partial(measure_fit, folder, "binary", Entrant(LASVM.name, form), scope.limit)
-            most = measure(settings=_parameters(EPOCH, AMPLE)).extra["most_patterns"]
-            limits = {cache: limit_for(cache, most, problem.X_train[form].shape[1]) for cache in caches}
-            ways = [
-                Way(
-                    _words(part, cache),
-                    limits[cache],
-                    _words(part, max(caches)),
-                    partial(measure, settings=_parameters(part, limits[cache])),
-                    {"part": part, "cache": cache},
-                )
-                for part in (EPOCH, FINISHED)
-                for cache in caches
-            ]
-            rows, unfinished = variants.rows_of(name, ways, scope, say)
-        found.add(rows=rows, unfinished=unfinished)
+        measure = partial(measure_fit, folder, "binary", Entrant(LASVM.name, form), scope.limit)
+        most = measure(settings=_parameters(EPOCH, AMPLE)).extra["most_patterns"]
+        limits = {cache: limit_for(cache, most, problem.X_train[form].shape[1]) for cache in caches}
+        ways = [
+            Way(
+                _words(part, cache),
+                limits[cache],
+                _words(part, max(caches)),
+                partial(measure, settings=_parameters(part, limits[cache])),
+                {"part": part, "cache": cache},
+            )
+            for part in (EPOCH, FINISHED)
+            for cache in caches
+        ]
+        kernels.compare_ways(found, problem.name, ways, scope, say)
     return found
 
 
@@ -86,9 +71,9 @@ def _parameters(part: str, memory_limit: float) -> dict[str, object]:
     return {"finish": part == FINISHED, "certify": False, "memory_limit": memory_limit, "batch_size": BATCH}
 
 
-def judged(rows: Sequence[Row]) -> list[Claim]:
+def judged(rows: Sequence[WayRow]) -> list[Claim]:
     """Return what an epoch with the smallest cache is held to, for each problem."""
-    smallest: dict[str, Row] = {}
+    smallest: dict[str, WayRow] = {}
     for row in sorted(rows, key=lambda row: -row.given["cache"]):
         if row.given["part"] == EPOCH:
             smallest[row.problem] = row
@@ -115,13 +100,5 @@ STUDY = Study(
     quick_datasets=("banana",),
     run=run,
     limit=1800.0,
-    options={
-        "--caches": {
-            "type": float,
-            "nargs": "+",
-            "default": CACHES,
-            "metavar": "MB",
-            "help": "1e6 bytes each; 8 and 1024",
-        }
-    },
+    options={"--caches": megabytes(8.0, 1024.0)},
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,6 @@ from numpy.typing import NDArray
 from studies.partiallabels import Candidates
 from studies.rivals.libraries.solver import AmbiguousLearner, Predict
 
-LINEAR_COSTS = (1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1)
-GAMMAS = (0.1, 0.25, 0.5, 1.0, 2.0)
-"""Multiples of 1 over the number of features, which are standardised."""
-NEIGHBOURS = (30, 20, 15, 10, 7, 5)  # 10 in the published comparisons
 TOLERANCE = 1e-2  # relative duality gap; with wrong labels and a large C, less takes thousands of passes
 FEATURES = 600  # at most so many pivots of the kernel matrix
 
@@ -29,28 +24,22 @@ def with_constant(X: Rows) -> Rows:
 # ---- PL-kNN ----
 
 
-@dataclass(frozen=True)
-class Neighbours(AmbiguousLearner):
+def neighbours(X: Rows, candidates: Candidates, seed: int, k: int) -> Predict:
     """Huellermeier and Beringer: the k nearest vote for all their candidates, the nearer the more.
 
     The weight of a neighbour is 1 less its share of the sum of the distances.
     """
+    from sklearn.neighbors import NearestNeighbors
 
-    requires: str = "sklearn.neighbors"
-    grid: dict[str, Any] = field(default_factory=lambda: {"k": NEIGHBOURS})
+    index = NearestNeighbors(n_neighbors=min(k, len(X))).fit(X)
 
-    def fit(self, X: Rows, candidates: Candidates, seed: int, k: int) -> Predict:
-        from sklearn.neighbors import NearestNeighbors
+    def predict(queries: Rows) -> NDArray[np.int64]:
+        distances, nearest = index.kneighbors(queries)
+        total = distances.sum(axis=1, keepdims=True)
+        weights = 1 - distances / np.where(total > 0, total, 1)
+        return np.einsum("ij,ijk->ik", weights, candidates[nearest]).argmax(axis=1)
 
-        index = NearestNeighbors(n_neighbors=min(k, len(X))).fit(X)
-
-        def predict(queries: Rows) -> NDArray[np.int64]:
-            distances, nearest = index.kneighbors(queries)
-            total = distances.sum(axis=1, keepdims=True)
-            weights = 1 - distances / np.where(total > 0, total, 1)
-            return np.einsum("ij,ijk->ik", weights, candidates[nearest]).argmax(axis=1)
-
-        return predict
+    return predict
 
 
 # ---- CLPL ----
@@ -82,32 +71,20 @@ def clpl_weights(Z: Rows, candidates: Candidates, C: float, iterations: int = 30
     return found
 
 
-@dataclass(frozen=True)
-class LinearClpl(AmbiguousLearner):
+def linear_clpl(X: Rows, candidates: Candidates, seed: int, C: float) -> Predict:
     """The convex loss for partial labels of Cour, Sapp and Taskar."""
-
-    requires: str = "scipy.optimize"
-    grid: dict[str, Any] = field(default_factory=lambda: {"C": LINEAR_COSTS})
-
-    def fit(self, X: Rows, candidates: Candidates, seed: int, C: float) -> Predict:
-        W = clpl_weights(with_constant(X), candidates, C)
-        return lambda queries: (with_constant(queries) @ W).argmax(axis=1)
+    W = clpl_weights(with_constant(X), candidates, C)
+    return lambda queries: (with_constant(queries) @ W).argmax(axis=1)
 
 
-@dataclass(frozen=True)
-class KernelClpl(AmbiguousLearner):
-    """The same on the features of a kernel map, those of pivots of the kernel matrix."""
+def kernel_clpl(X: Rows, candidates: Candidates, seed: int, C: float, gamma: float) -> Predict:
+    """The convex loss for partial labels on the features of a kernel map, those of pivots of the kernel matrix."""
+    from larank import PivotedCholeskyMap
 
-    requires: str = "larank:PivotedCholeskyMap"
-    grid: dict[str, Any] = field(default_factory=lambda: {"C": (0.1, 1.0, 10.0, 100.0), "gamma": GAMMAS})
-
-    def fit(self, X: Rows, candidates: Candidates, seed: int, C: float, gamma: float) -> Predict:
-        from larank import PivotedCholeskyMap
-
-        pivots = min(FEATURES, len(X))
-        features = PivotedCholeskyMap("rbf", gamma=gamma / X.shape[1], n_components=pivots, random_state=seed)
-        W = clpl_weights(features.fit_transform(X), candidates, C)
-        return lambda queries: (features.transform(queries) @ W).argmax(axis=1)
+    pivots = min(FEATURES, len(X))
+    features = PivotedCholeskyMap("rbf", gamma=gamma / X.shape[1], n_components=pivots, random_state=seed)
+    W = clpl_weights(features.fit_transform(X), candidates, C)
+    return lambda queries: (features.transform(queries) @ W).argmax(axis=1)
 
 
 # ---- One candidate, drawn ----
@@ -120,47 +97,32 @@ def drawn_labels(candidates: Candidates, seed: int) -> NDArray[np.int64]:
     return labels
 
 
-@dataclass(frozen=True)
-class LinearRandom(AmbiguousLearner):
+def linear_random(X: Rows, candidates: Candidates, seed: int, C: float) -> Predict:
     """A linear multiclass SVM that takes a random candidate for the label."""
+    from larank import LinearMulticlassSVC
 
-    requires: str = "larank:LinearMulticlassSVC"
-    grid: dict[str, Any] = field(default_factory=lambda: {"C": LINEAR_COSTS})
-
-    def fit(self, X: Rows, candidates: Candidates, seed: int, C: float) -> Predict:
-        from larank import LinearMulticlassSVC
-
-        model = LinearMulticlassSVC(C=C, tol=TOLERANCE, random_state=seed)
-        model.fit(with_constant(X), drawn_labels(candidates, seed))
-        return lambda queries: model.predict(with_constant(queries))
+    model = LinearMulticlassSVC(C=C, tol=TOLERANCE, random_state=seed)
+    model.fit(with_constant(X), drawn_labels(candidates, seed))
+    return lambda queries: model.predict(with_constant(queries))
 
 
-@dataclass(frozen=True)
-class KernelRandom(AmbiguousLearner):
+def kernel_random(X: Rows, candidates: Candidates, seed: int, C: float, gamma: float) -> Predict:
     """A kernel multiclass SVM that takes a random candidate for the label."""
+    from larank import LaRankClassifier
 
-    requires: str = "larank:LaRankClassifier"
-    grid: dict[str, Any] = field(default_factory=lambda: {"C": (0.1, 1.0, 10.0, 100.0), "gamma": GAMMAS})
-
-    def fit(self, X: Rows, candidates: Candidates, seed: int, C: float, gamma: float) -> Predict:
-        from larank import LaRankClassifier
-
-        settings: dict[str, Any] = {
-            "gamma": gamma / X.shape[1],
-            "C": C,
-            "epochs": 1,
-            "certify": False,
-            "random_state": seed,
-        }
-        model = LaRankClassifier("rbf", **settings).fit(X, drawn_labels(candidates, seed))
-        predict: Predict = model.predict
-        return predict
+    settings: dict[str, Any] = {"gamma": gamma / X.shape[1], "epochs": 1, "certify": False, "random_state": seed}
+    model = LaRankClassifier("rbf", C=C, **settings).fit(X, drawn_labels(candidates, seed))
+    predict: Predict = model.predict
+    return predict
 
 
+_LINEAR = {"C": (1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1)}
+_KERNEL = {"C": (0.1, 1.0, 10.0, 100.0), "gamma": (0.1, 0.25, 0.5, 1.0, 2.0)}
+_NEIGHBOURS = {"k": (30, 20, 15, 10, 7, 5)}  # 10 in the published comparisons
 LEARNERS = (
-    LinearClpl("clpl-linear"),
-    KernelClpl("clpl-rbf"),
-    LinearRandom("random-linear"),
-    KernelRandom("random-rbf"),
-    Neighbours("pl-knn"),
+    AmbiguousLearner("clpl-linear", "scipy.optimize", fit=linear_clpl, grids=[_LINEAR]),
+    AmbiguousLearner("clpl-rbf", "larank:PivotedCholeskyMap", fit=kernel_clpl, grids=[_KERNEL]),
+    AmbiguousLearner("random-linear", "larank:LinearMulticlassSVC", fit=linear_random, grids=[_LINEAR]),
+    AmbiguousLearner("random-rbf", "larank:LaRankClassifier", fit=kernel_random, grids=[_KERNEL]),
+    AmbiguousLearner("pl-knn", "sklearn.neighbors", fit=neighbours, grids=[_NEIGHBOURS]),
 )

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from studies.measure import Measurement, take_turns
 from studies.rivals.libraries import usable
 from studies.rivals.libraries.solver import Solver
-from studies.study import Claim, Say, Scope
-from studies.tables import column
+from studies.study import Claim, Findings, Say, Scope
+from studies.tables import Columns, column, columns_of
 
 ONCE_ABOVE: dict[str, Any] = {
     "type": float,
@@ -18,6 +18,14 @@ ONCE_ABOVE: dict[str, Any] = {
     "metavar": "SECONDS",
     "help": "a solver whose first run takes more has no other",
 }
+
+
+def megabytes(*usual: float) -> dict[str, Any]:
+    """Return an option for several sizes."""
+    words = " and ".join(f"{size:g}" for size in usual)
+    return {"type": float, "nargs": "+", "default": usual, "metavar": "MB", "help": f"1e6 bytes each; {words}"}
+
+
 AS_FAST_AS_BEFORE = 1.03
 """What training may take at most, of the time of the version before."""
 
@@ -68,27 +76,50 @@ Run = TypeVar("Run", bound=Measurement)
 
 
 def runs_in_turns(
+    found: Findings,
     problem: str,
     measures: Mapping[Key, Callable[[], Run]],
     scope: Scope,
     say: Say,
     described: Callable[[Run], str] = lambda run: f"{run.wall:.2f} s",
-) -> tuple[dict[Key, list[Run]], list[Unfinished]]:
-    """All runs of each, and what failed; one that is slow, fails or exceeds the limit has no further turn."""
+) -> dict[Key, list[Run]]:
+    """Return all runs of each, and add to `found` what failed, and this version beside the one before.
 
-    def tell(key: Key, found: Run | str) -> None:
-        say(f"{problem}: {key}: {found if isinstance(found, str) else described(found)}")
+    One that is slow, fails or exceeds the limit has no further turn.
+    """
+
+    def tell(key: Key, run: Run | str) -> None:
+        say(f"{problem}: {key}: {run if isinstance(run, str) else described(run)}")
 
     def is_slow(run: Run) -> bool:
         return run.wall + getattr(run, "predict", 0.0) > scope.once_above
 
-    turns = take_turns(measures, scope.repeats, tell, is_slow)
-    return turns.found, [Unfinished(problem, str(key), reason) for key, reason in turns.failed.items()]
+    runs, failed = take_turns(measures, scope.repeats, tell, is_slow)
+    gone = [Unfinished(problem, str(key), reason) for key, reason in failed.items()]
+    found.add(unfinished=gone, before=beside_before(problem, runs))
+    return runs
 
 
 def fastest(runs: Sequence[Run]) -> Run:
     """The run with the shortest training."""
     return min(runs, key=lambda run: run.wall)
+
+
+def least(runs: Sequence[Any], *names: str) -> Any:
+    """Return the least of all runs of this figure, or of each of several; None without a run."""
+    found = [min((getattr(run, name) for run in runs), default=None) for name in names]
+    return found if len(names) > 1 else found[0]
+
+
+def taken(run: Any, *names: str) -> dict[str, Any]:
+    """Return these figures of a run, for a row that has them by the same names."""
+    return {name: getattr(run, name) for name in names}
+
+
+def chosen(kind: type, *headings: str) -> Columns:
+    """Return those of the columns that a row declares, in this order."""
+    known = columns_of(kind)
+    return {heading: known[heading] for heading in headings}
 
 
 # ---- Bars ----
@@ -135,30 +166,20 @@ class Before:
 _OUTCOMES = ("error", "f1", "accuracy", "primal", "dual", "support_patterns", "support_vectors", "labels")
 
 
-def beside_before(problem: str, found: Mapping[Entrant, Sequence[Measurement]]) -> list[Before]:
+def beside_before(problem: str, found: Mapping[Any, Sequence[Measurement]]) -> list[Before]:
     """A row for each entrant that was run in both versions."""
-    rows = []
-    for entrant, old in found.items():
-        new = found.get(replace(entrant, python=""))
-        if entrant.python and new:
-            rows.append(_before(problem, replace(entrant, python=""), new, old))
-    return rows
+    olds = [entrant for entrant in found if isinstance(entrant, Entrant) and entrant.python]
+    pairs = [(replace(entrant, python=""), found[entrant]) for entrant in olds]
+    return [_before(problem, new, found[new], old) for new, old in pairs if found.get(new)]
 
 
 def _before(problem: str, entrant: Entrant, new: Sequence[Measurement], old: Sequence[Measurement]) -> Before:
     def ratio(name: str) -> float | None:
-        ours, theirs = (min(getattr(run, name) for run in runs) for runs in (new, old))
+        ours, theirs = least(new, name), least(old, name)
         return ours / theirs if theirs else None
 
     test = next((name for name in ("predict", "tag") if hasattr(new[0], name)), None)
     differs = [name for name in _OUTCOMES if hasattr(new[0], name) and getattr(new[0], name) != getattr(old[0], name)]
-    return Before(
-        problem=problem,
-        solver=str(entrant),
-        runs=min(len(new), len(old)),
-        wall=ratio("wall") or 0.0,
-        cpu=ratio("cpu") or 0.0,
-        test=ratio(test) if test else None,
-        peak=ratio("peak") or 0.0,
-        differs=differs,
-    )
+    wall, cpu, peak = (ratio(name) or 0.0 for name in ("wall", "cpu", "peak"))
+    runs, tested = min(len(new), len(old)), ratio(test) if test else None
+    return Before(problem, str(entrant), runs, wall, cpu, tested, peak, differs)

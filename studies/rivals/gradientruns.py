@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studies import datasets, storage
-from studies.datasets import GRADIENT, LINEAR, Dataset
-from studies.measure import Measurement, ask
+from studies.datasets import GRADIENT, LINEAR
+from studies.measure import ask
+from studies.rivals import linearruns
 from studies.rivals.contest import Entrant
 from studies.rivals.libraries import vowpal
+from studies.rivals.linearruns import TASKS, THREADS, LinearRun
 
-TASKS = "studies.rivals.tasks"
-THREADS = 1
 NEWS = "news20"  # all twenty groups
 ALPHAS = {"alpha": 1e-5, "covtype2": 1e-5, "news20-0": 1e-4, "rcv1": 1e-4, NEWS: 1e-4}
 QUICK_TRAIN, QUICK_TEST = 2_000, 500
@@ -38,13 +38,6 @@ class GradientProblem:
         return int(self.y.min()) < 0
 
 
-@dataclass(frozen=True)
-class GradientRun(Measurement):
-    """One training and its weights, a row per class or a single one."""
-
-    W: NDArray[np.float64]
-
-
 def source(name: str) -> str:
     """The folder of its data."""
     return (GRADIENT if name in GRADIENT else LINEAR)[name].source
@@ -52,15 +45,14 @@ def source(name: str) -> str:
 
 def load(name: str, quick: bool) -> GradientProblem:
     known = GRADIENT if name in GRADIENT else LINEAR
-    data: Dataset = datasets.load_small(name, known, QUICK_TRAIN, QUICK_TEST) if quick else datasets.load(name, known)
+    data = datasets.load_small(name, known, QUICK_TRAIN, QUICK_TEST) if quick else datasets.load(name, known)
     return GradientProblem(name, data.X_train.astype(np.float32, copy=False), data.y_train, ALPHAS[name])
 
 
 @contextmanager
 def stored(problem: GradientProblem, as_text: bool) -> Iterator[Path]:
     """The examples for the children; as text, too, if someone reads nothing else."""
-    arrays = {**storage.matrix_arrays("X_train", problem.X), "y_train": problem.y}
-    with storage.stored(problem.name, arrays, {}) as folder:
+    with storage.stored(problem.name, {"X_train": problem.X, "y_train": problem.y}) as folder:
         if as_text:
             vowpal.write(folder / vowpal.TEXT, problem.X, problem.y)
         yield folder
@@ -68,24 +60,16 @@ def stored(problem: GradientProblem, as_text: bool) -> Iterator[Path]:
 
 def measure_fit(
     folder: Path, entrant: Entrant, effort: float, loss: str, alpha: float, limit: float | None
-) -> GradientRun:
+) -> LinearRun:
     """Train once; the form of the entrant is its formulation."""
-    weights = folder / "weights.npy"
-    who: dict[str, Any] = {
-        "kind": "gradient",
-        "solver": entrant.solver,
-        "python": entrant.python,
-        "weights": str(weights),
-    }
-    what: dict[str, Any] = {"loss": loss, "alpha": alpha, "formulation": entrant.form, "effort": effort}
-    found = ask(TASKS, "fit_gradient", folder, THREADS, limit, **who, **what)
-    return GradientRun(**found, W=np.load(weights))
+    what = {"loss": loss, "alpha": alpha, "formulation": entrant.form, "effort": effort}
+    return linearruns.measure("fit_gradient", "gradient", folder, entrant, THREADS, limit, **what)
 
 
-def measure_product(folder: Path) -> dict[str, float]:
-    """Seconds of the bare product with X, and the bytes of X."""
-    nothing: dict[str, Any] = {"loss": "hinge", "alpha": 1.0, "formulation": "one-vs-rest"}
-    return ask(TASKS, "product", folder, THREADS, None, **nothing)
+def measure_product(folder: Path) -> tuple[float, float]:
+    """Return the bytes of X, and the seconds of the bare product with it."""
+    found = ask(TASKS, "product", folder, THREADS, None, loss="hinge", alpha=1.0, formulation="one-vs-rest")
+    return found["bytes"], found["seconds"]
 
 
 def primal(problem: GradientProblem, loss: str, w: NDArray[np.float64]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,11 +10,11 @@ from pathlib import Path
 from studies.datasets import KERNEL
 from studies.measure import take_turns
 from studies.rivals import kernels, libraries
-from studies.rivals.contest import ONCE_ABOVE, Bars, Entrant, Unfinished, beside_before, fastest, judge
-from studies.rivals.kernels import THREADS, Certificate, KernelRun, Row, measure_certificate, rows_of, stored
+from studies.rivals.contest import ONCE_ABOVE, Bars, Entrant, Unfinished, chosen, fastest, judge, least
+from studies.rivals.kernels import THREADS, Certificate, KernelRun, Row, measure_certificate, rows_of
 from studies.rivals.libraries.larank import EXACT, ONLINE
 from studies.study import Claim, Findings, Say, Scope, Study
-from studies.tables import Columns, column, derived, figure, item, of_breakdowns, of_rows
+from studies.tables import Columns, column, derived, item, of_breakdowns, of_rows
 
 RIVALS = ("svc", "intelex")
 """Whose training times all others are divided by, beside those of larank."""
@@ -45,29 +45,12 @@ class Work:
 
 
 ROW_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "solver": figure("solver"),
-    "runs": figure("runs"),
-    "train s": figure("train", ".3f"),
-    "train ratio": figure("train_ratio", ".2f"),
+    **chosen(Row, "problem", "solver", "runs", "train s", "train ratio"),
     **{f"over {rival}": item("train_over", rival, ".3f") for rival in RIVALS},
-    "predict s": figure("predict", ".3f"),
-    "predict ratio": figure("predict_ratio", ".2f"),
-    "train CPU s": figure("train_cpu", ".3f"),
-    "test error %": figure("error", ".2f", 100),
-    "patterns": figure("support_patterns"),
-    "vectors": figure("support_vectors"),
-    "peak MB": figure("peak", ".0f", 1e-6),
-    "own MB": figure("peak_without_input", ".0f", 1e-6),
+    **chosen(Row, "predict s", "predict ratio", "train CPU s", "test error %", "patterns", "vectors"),
+    **chosen(Row, "peak MB", "own MB"),
 }
-OBJECTIVE_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "solver": figure("solver"),
-    "objective": figure("objective"),
-    "primal": figure("primal", ".2f"),
-    "dual": figure("dual", ".2f"),
-    "relative gap": figure("relative_gap", ".1e"),
-}
+OBJECTIVE_COLUMNS = chosen(Row, "problem", "solver", "objective", "primal", "dual", "relative gap")
 DIFFERENT_OBJECTIVES = (
     "The rivals solve one-versus-one or one-versus-rest problems with a bias, to their own tolerance; larank makes one "
     "pass over a single multiclass problem without a bias, and larank-exact solves that problem, its certificate "
@@ -97,53 +80,45 @@ WHAT_BOUNDS_THE_TIME = (
 def compare(scope: Scope, say: Say) -> Findings:
     """Run all solvers, problem by problem."""
     found = Findings()
-    for name in scope.datasets:
-        problem = kernels.load("kernel", name, scope.quick)
-        with stored(problem) as folder:
-            runs, unfinished = kernels.all_runs("kernel", problem, folder, scope, say, products=True)
-            certificates, failed = _certificates(name, folder, runs, scope, say)
+    for problem, folder in kernels.problems("kernel", scope):
+        runs = kernels.all_runs(found, "kernel", problem, folder, scope, say, products=True)
+        ours = [entrant for entrant in runs if libraries.KERNEL[entrant.solver].is_ours]
+        certificates = _certificates(found, problem.name, folder, runs, scope, say)
         found.add(
-            rows=rows_of("kernel", name, runs, RIVALS, certificates),
-            work=[_work(name, entrant, runs[entrant], certificates) for entrant in runs if _is_ours(entrant)],
-            unfinished=[*unfinished, *failed],
-            before=beside_before(name, runs),
+            rows=rows_of("kernel", problem.name, runs, RIVALS, certificates),
+            work=[_work(problem.name, entrant, runs[entrant], certificates) for entrant in ours],
         )
     return found
 
 
-def _is_ours(entrant: Entrant) -> bool:
-    return libraries.KERNEL[entrant.solver].is_ours
-
-
 def _certificates(
-    problem: str, folder: Path, runs: Mapping[Entrant, Sequence[KernelRun]], scope: Scope, say: Say
-) -> tuple[dict[Entrant, Certificate], list[Unfinished]]:
+    found: Findings, problem: str, folder: Path, runs: Iterable[Entrant], scope: Scope, say: Say
+) -> dict[Entrant, Certificate]:
     """What the certificate of larank's one pass costs."""
 
     def tell(entrant: Entrant, found: Certificate | str) -> None:
         say(f"{problem}: {entrant}, certificate: {found if isinstance(found, str) else f'{found.seconds:.2f} s'}")
 
     of = [entrant for entrant in runs if entrant.solver == ONLINE.name]
-    measures = {entrant: partial(measure_certificate, folder, entrant, scope.limit) for entrant in of}
-    turns = take_turns(measures, 1, tell)
-    failed = [Unfinished(problem, str(entrant), reason) for entrant, reason in turns.failed.items()]
-    return {entrant: found for entrant, (found,) in turns.found.items()}, failed
+    made, failed = take_turns(
+        {taker: partial(measure_certificate, folder, taker, scope.limit) for taker in of}, 1, tell
+    )
+    found.add(unfinished=[Unfinished(problem, str(taker), reason) for taker, reason in failed.items()])
+    return {taker: certificate for taker, (certificate,) in made.items()}
 
 
 def _work(
     problem: str, entrant: Entrant, runs: Sequence[KernelRun], certificates: Mapping[Entrant, Certificate]
 ) -> Work:
     trained = fastest(runs)
-    product_cpu = min((run.product_cpu for run in runs if run.product_cpu), default=None)
+    product, product_cpu = (least([run for run in runs if run.product], name) for name in ("product", "product_cpu"))
     return Work(
-        problem=problem,
+        problem,
         solver=entrant.name,
         train=trained.wall,
-        kernel_values=trained.extra["kernel_values"],
-        product=min((run.product for run in runs if run.product), default=None),
-        cpu_ratio=min(run.cpu for run in runs) / product_cpu if product_cpu else None,
-        breakdown=trained.extra["breakdown"],
-        operations=trained.extra["operations"],
+        product=product,
+        cpu_ratio=least(runs, "cpu") / product_cpu if product_cpu else None,
+        **{name: trained.extra[name] for name in ("kernel_values", "breakdown", "operations")},
         certificate=certificates[entrant].seconds if entrant in certificates else None,
     )
 

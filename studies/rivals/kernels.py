@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from scipy import sparse
 
 from studies import datasets, storage
 from studies.measure import Measurement, ask
-from studies.rivals.contest import Entrant, Unfinished, entrants, fastest, runs_in_turns
+from studies.rivals.contest import Entrant, entrants, fastest, least, runs_in_turns, taken
 from studies.rivals.libraries import KINDS
 from studies.rivals.libraries.solver import CSR, DENSE
-from studies.study import Say, Scope
+from studies.study import Findings, Say, Scope
+from studies.tables import MEGABYTE, column, derived
 
 TASKS = "studies.rivals.tasks"
 THREADS = 2
@@ -76,18 +78,13 @@ class Problem:
 
 def load(kind: str, name: str, quick: bool) -> Problem:
     """Of the kind "kernel", one of `datasets.KERNEL`, dense in float32; of the kind "binary", one of `FORMS`."""
-    if kind == "kernel":
-        return _problem(name, datasets.KERNEL, (DENSE,), "float32", quick)
-    return _problem(name, datasets.BINARY, FORMS[name], None, quick)
-
-
-def _problem(
-    name: str, known: Mapping[str, datasets.Problem], forms: Sequence[str], dtype: str | None, quick: bool
-) -> Problem:
+    is_kernel = kind == "kernel"
+    known, forms = (datasets.KERNEL, (DENSE,)) if is_kernel else (datasets.BINARY, FORMS[name])
     data, given = datasets.load(name, known), known[name]
     data = data.drawn(QUICK_TRAIN, QUICK_TEST) if quick else data
     X_train, X_test = ({form: in_form(X, form) for form in forms} for X in (data.X_train, data.X_test))
-    return Problem(name, X_train, data.y_train, X_test, data.y_test, given.C, given.gamma, dtype)
+    shared = "float32" if is_kernel else None
+    return Problem(name, X_train, data.y_train, X_test, data.y_test, given.C, given.gamma, shared)
 
 
 def in_form(X: Any, form: str) -> Any:
@@ -104,9 +101,16 @@ def stored(problem: Problem) -> AbstractContextManager[Path]:
     """Both parts in all forms, for the children."""
     arrays = {"y_train": problem.y_train, "y_test": problem.y_test}
     for part, forms in (("X_train", problem.X_train), ("X_test", problem.X_test)):
-        for form, X in forms.items():
-            arrays |= storage.matrix_arrays(f"{part}_{form}", X)
+        arrays |= {f"{part}_{form}": X for form, X in forms.items()}
     return storage.stored(problem.name, arrays, {"C": problem.C, "gamma": problem.gamma, "dtype": problem.dtype})
+
+
+def problems(kind: str, scope: Scope, examples: int | None = None) -> Iterator[tuple[Problem, Path]]:
+    """All problems of the scope, or so many examples of each, and the folder in which one is stored meanwhile."""
+    for name in scope.datasets:
+        problem = load(kind, name, scope.quick).first(examples)
+        with stored(problem) as folder:
+            yield problem, folder
 
 
 # ---- Runs ----
@@ -153,29 +157,40 @@ def measure_certificate(folder: Path, entrant: Entrant, limit: float | None) -> 
 
 
 def all_runs(
-    kind: str, problem: Problem, folder: Path, scope: Scope, say: Say, **details: Any
-) -> tuple[dict[Entrant, list[KernelRun]], list[Unfinished]]:
+    found: Findings, kind: str, problem: Problem, folder: Path, scope: Scope, say: Say, **details: Any
+) -> dict[Entrant, list[KernelRun]]:
     """Of all entrants on one problem, each in the forms that may be its fastest."""
     solvers = KINDS[kind]
-    measures = {
-        (taker := Entrant(entrant.solver, form, entrant.python)): partial(
-            measure_fit, folder, kind, taker, scope.limit, **details
-        )
+    takers = [
+        Entrant(entrant.solver, form, entrant.python)
         for entrant in entrants(scope, solvers, say)
         for form in solvers[entrant.solver].forms(problem)
-    }
-    return runs_in_turns(problem.name, measures, scope, say, _told)
+    ]
+    measures = {taker: partial(measure_fit, folder, kind, taker, scope.limit, **details) for taker in takers}
 
+    def told(run: KernelRun) -> str:
+        return f"trained in {run.wall:.2f} s, predicted in {run.predict:.2f} s, error {100 * run.error:.2f} %"
 
-def _told(run: KernelRun) -> str:
-    return f"trained in {run.wall:.2f} s, predicted in {run.predict:.2f} s, error {100 * run.error:.2f} %"
+    return runs_in_turns(found, problem.name, measures, scope, say, told)
 
 
 # ---- Rows ----
 
 
+class _WithGap:
+    """A row with the objectives of one training."""
+
+    primal: float | None
+    dual: float
+
+    @derived("relative gap", ".1e")
+    def relative_gap(self) -> float | None:
+        """(primal - dual) / primal, where both are known."""
+        return (self.primal - self.dual) / self.primal if self.primal else None
+
+
 @dataclass(frozen=True)
-class Row:
+class Row(_WithGap):
     """One solver on one problem in one form: the shortest training and the shortest prediction of its runs.
 
     `train_ratio` and `predict_ratio` are to larank, `train_over` has the training time over that of each rival named;
@@ -184,36 +199,31 @@ class Row:
     `kernel_values`, `breakdown` and `operations` are known of larank alone.
     """
 
-    problem: str
-    solver: str
-    form: str
+    problem: str = column("problem")
+    solver: str = column("solver")
+    form: str = column("data")
     is_fastest: bool
-    runs: int
-    train: float
-    train_cpu: float
-    train_ratio: float | None
+    runs: int = column("runs")
+    train: float = column("train s", ".3f")
+    train_cpu: float = column("train CPU s", ".3f")
+    train_ratio: float | None = column("train ratio", ".2f")
     train_over: Mapping[str, float]
-    predict: float
+    predict: float = column("predict s", ".3f")
     predict_cpu: float
-    predict_ratio: float | None
-    error: float
-    support_patterns: int
-    support_vectors: int
-    objective: str
-    primal: float | None
-    dual: float
-    short_of_best: float
-    kernel_values: int | None
+    predict_ratio: float | None = column("predict ratio", ".2f")
+    error: float = column("test error %", ".2f", 100)
+    support_patterns: int = column("patterns")
+    support_vectors: int = column("vectors")
+    objective: str = column("objective")
+    primal: float | None = column("primal", ".2f")
+    dual: float = column("dual", ".2f")
+    short_of_best: float = column("short of best", ".1e")
+    kernel_values: int | None = column("million kernel values", ".1f", 1e-6)
     breakdown: Mapping[str, float]
     operations: Mapping[str, int]
-    peak: int
-    peak_without_input: int
+    peak: int = column("peak MB", ".0f", 1e-6)
+    peak_without_input: int = column("own MB", ".0f", 1e-6)
     conversion: float
-
-    @property
-    def relative_gap(self) -> float | None:
-        """(primal - dual) / primal, where both are known."""
-        return (self.primal - self.dual) / self.primal if self.primal else None
 
 
 def rows_of(
@@ -224,7 +234,7 @@ def rows_of(
     certificates: Mapping[Entrant, Certificate],
 ) -> list[Row]:
     """A row for each entrant, with what depends on the others; certificates were computed apart from training."""
-    seconds, test = _least(runs, "wall"), _least(runs, "predict")
+    seconds, test = _least_of_all_forms(runs, "wall"), _least_of_all_forms(runs, "predict")
     best: dict[str, float] = {}
     for run in (run for found in runs.values() for run in found):
         best[run.objective] = max(run.dual, best.get(run.objective, run.dual))
@@ -234,7 +244,7 @@ def rows_of(
         reached = certificates.get(entrant, trained)
         highest, extra = best[trained.objective], trained.extra
         return Row(
-            problem=problem,
+            problem,
             solver=entrant.name,
             form=entrant.form,
             is_fastest=trained.wall <= seconds[entrant.name],
@@ -243,31 +253,91 @@ def rows_of(
             train_cpu=trained.cpu,
             train_ratio=trained.wall / seconds[REFERENCE] if REFERENCE in seconds else None,
             train_over={rival: trained.wall / seconds[rival] for rival in rivals if rival in seconds},
-            predict=predicted.predict,
-            predict_cpu=predicted.predict_cpu,
             predict_ratio=predicted.predict / test[REFERENCE] if REFERENCE in test else None,
-            error=trained.error,
-            support_patterns=trained.support_patterns,
-            support_vectors=trained.support_vectors,
-            objective=trained.objective,
-            primal=reached.primal,
-            dual=reached.dual,
             short_of_best=(highest - trained.dual) / highest if highest else 0.0,
             kernel_values=extra.get("kernel_values"),
             breakdown=extra.get("breakdown", {}),
             operations=extra.get("operations", {}),
-            peak=min(run.peak for run in found),
+            peak=least(found, "peak"),
             peak_without_input=min(run.own_peak(KINDS[kind][entrant.solver].copies_input) for run in found),
             conversion=extra.get("conversion_wall", 0.0),
+            **taken(predicted, "predict", "predict_cpu"),
+            **taken(trained, "error", "support_patterns", "support_vectors", "objective"),
+            **taken(reached, "primal", "dual"),
         )
 
     return [row(entrant, found) for entrant, found in runs.items()]
 
 
-def _least(runs: Mapping[Entrant, Sequence[KernelRun]], name: str) -> dict[str, float]:
-    """The least seconds of each solver, in whatever form."""
-    least: dict[str, float] = {}
-    for entrant, found in runs.items():
-        seconds = min(getattr(run, name) for run in found)
-        least[entrant.name] = min(seconds, least.get(entrant.name, seconds))
-    return least
+def _least_of_all_forms(runs: Mapping[Entrant, Sequence[KernelRun]], name: str) -> dict[str, float]:
+    """The least seconds of each solver."""
+    found: dict[str, float] = {}
+    for entrant, some in runs.items():
+        found[entrant.name] = min(least(some, name), found.get(entrant.name, math.inf))
+    return found
+
+
+# ---- One solver, trained in several ways ----
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to train, in words, with its memory limit in bytes; `yardstick` is the way its time is compared with.
+
+    `given` is what else makes it this way.
+    """
+
+    training: str
+    limit: float
+    yardstick: str
+    measure: Callable[[], KernelRun]
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WayRow(_WithGap):
+    """The shortest training and the smallest peak of the runs of one way; `ratio` is to the time of its yardstick.
+
+    `peak` is that of the resident set, above its level when the data were loaded.
+    """
+
+    problem: str = column("problem")
+    training: str = column("training")
+    limit: float = column("memory_limit MB", ".0f", 1e-6)
+    runs: int = column("runs")
+    train: float = column("train s", ".3f")
+    train_cpu: float = column("train CPU s", ".3f")
+    ratio: float | None = column("ratio", ".2f")
+    peak: int = column("peak MB", ".0f", 1e-6)
+    kernel_values: int = column("million kernel values", ".1f", 1e-6)
+    error: float = column("test error %", ".2f", 100)
+    primal: float | None
+    dual: float = column("dual", ".2f")
+    support_patterns: int = column("patterns")
+    support_vectors: int = column("vectors")
+    breakdown: Mapping[str, float]
+    given: Mapping[str, Any]
+
+
+def compare_ways(found: Findings, problem: str, ways: Sequence[Way], scope: Scope, say: Say) -> None:
+    """Add a row for each of the ways, and what failed; they take turns."""
+
+    def told(run: KernelRun) -> str:
+        return f"{run.wall:.2f} s, {run.own_peak(copies_input=True) / MEGABYTE:.0f} MB"
+
+    def row(way: Way, mine: Sequence[KernelRun]) -> WayRow:
+        best = fastest(mine)
+        return WayRow(
+            problem,
+            **taken(way, "training", "limit", "given"),
+            runs=len(mine),
+            train=best.wall,
+            train_cpu=best.cpu,
+            ratio=best.wall / fastest(runs[way.yardstick]).wall if way.yardstick in runs else None,
+            peak=min(run.own_peak(copies_input=True) for run in mine),
+            **{name: best.extra[name] for name in ("kernel_values", "breakdown")},
+            **taken(best, "error", "primal", "dual", "support_patterns", "support_vectors"),
+        )
+
+    runs = runs_in_turns(found, problem, {way.training: way.measure for way in ways}, scope, say, told)
+    found.add(rows=[row(way, runs[way.training]) for way in ways if way.training in runs])

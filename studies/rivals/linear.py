@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from studies.datasets import LINEAR
+from studies.measure import TimeoutExceededError
 from studies.rivals import libraries, linearruns, objectives, optimum
-from studies.rivals.contest import Bars, Entrant, beside_before, entrants, judge
-from studies.rivals.linearruns import LinearRun, Problem, measure_epoch, stored
+from studies.rivals.contest import Bars, Entrant, beside_before, chosen, entrants, judge, least, taken
+from studies.rivals.libraries.solver import LinearSolver
+from studies.rivals.linearruns import LinearRun, Problem, measure_epoch, measure_fit, stored
 from studies.rivals.optimum import OURS, Optimum
-from studies.rivals.sweep import Attempt, Contestant, sweep
 from studies.study import Claim, Findings, Say, Scope, Study
-from studies.tables import Columns, column, derived, figure, item, of_rows
+from studies.tables import Columns, column, derived, item, of_rows
 
 Optima = dict[str, dict[str, Optimum]]
 """By problem and formulation."""
 PRECISIONS = ("float64", "float32")
 TARGET = 1e-3
+STRIDE = 3  # first every third tolerance, then those skipped before the first that sufficed
 
 
 @dataclass(frozen=True)
@@ -29,21 +32,21 @@ class Row:
     `over` are its CPU seconds over those of larank with the same objective, by the precision of larank's data.
     """
 
-    problem: str
-    formulation: str
-    solver: str
-    dtype: str
+    problem: str = column("problem")
+    formulation: str = column("objective")
+    solver: str = column("solver")
+    dtype: str = column("data")
     tolerance: float
     reached: bool
-    cpu: float
-    wall: float
+    cpu: float = column("CPU s", ".3f")
+    wall: float = column("wall s", ".3f")
     over: Mapping[str, float]
-    primal: float
-    suboptimality: float
-    gap: float
-    error: float
-    peak: int
-    peak_without_input: int
+    primal: float = column("primal", ".3f")
+    suboptimality: float = column("off by", ".1e")
+    gap: float = column("gap", ".2e")
+    error: float = column("test error %", ".2f", 100)
+    peak: int = column("peak MB", ".0f", 1e-6)
+    peak_without_input: int = column("own MB", ".0f", 1e-6)
     conversion: float
 
 
@@ -62,26 +65,15 @@ class Epoch:
 
 
 ROW_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "objective": figure("formulation"),
-    "solver": figure("solver"),
-    "data": figure("dtype"),
+    **chosen(Row, "problem", "objective", "solver", "data"),
     "tolerance": lambda row: f"{row.tolerance:g}" + ("" if row.reached else " (missed)"),
-    "CPU s": figure("cpu", ".3f"),
-    "wall s": figure("wall", ".3f"),
+    **chosen(Row, "CPU s", "wall s"),
     **{f"over {dtype}": item("over", dtype, ".2f") for dtype in PRECISIONS},
-    "primal": figure("primal", ".3f"),
-    "off by": figure("suboptimality", ".1e"),
-    "gap": figure("gap", ".2e"),
-    "test error %": figure("error", ".2f", 100),
-    "peak MB": figure("peak", ".0f", 1e-6),
-    "own MB": figure("peak_without_input", ".0f", 1e-6),
+    **chosen(Row, "primal", "off by", "gap", "test error %", "peak MB", "own MB"),
 }
 BARS: Bars = {
-    ("news20", "liblinear-s4"): 1 / 3.3,
-    ("reuters_r52", "liblinear-s4"): 1 / 3.3,
-    ("covtype", "liblinear-s4"): 1 / 5.5,
-    ("mnist", "liblinear-s4"): 1 / 4,
+    (problem, "liblinear-s4"): bar
+    for problem, bar in {"news20": 1 / 3.3, "reuters_r52": 1 / 3.3, "covtype": 1 / 5.5, "mnist": 1 / 4}.items()
 }
 EPOCH_BARS = {"covtype": 4.0}
 """What one full loop may take at most, in bare products."""
@@ -96,12 +88,17 @@ WHAT_BOUNDS_THE_TIME = (
 )
 
 
-@dataclass(frozen=True)
-class Contest:
-    """Where a contestant's sweep ended, and all its runs at that tolerance."""
+# ---- The loosest tolerance that meets the target ----
 
-    contestant: Contestant
-    attempt: Attempt
+
+@dataclass(frozen=True)
+class Attempt:
+    """Runs with one tolerance: the objective the first gave, and whether that is good enough."""
+
+    tolerance: float
+    primal: float
+    suboptimality: float
+    reached: bool
     runs: list[LinearRun]
 
     @property
@@ -109,25 +106,89 @@ class Contest:
         return min(self.runs, key=lambda run: run.cpu)
 
 
+@dataclass(frozen=True)
+class Contestant:
+    """One solver on one problem, whose training set is stored in `folder`."""
+
+    entrant: Entrant
+    solver: LinearSolver
+    problem: Problem
+    optimum: Optimum
+    folder: Path
+    target: float
+    limit: float
+    say: Say
+
+    def run(self, tolerance: float, limit: float | None = None) -> LinearRun:
+        """Train once."""
+        return measure_fit(self.folder, self.entrant, tolerance, limit)
+
+    def attempt(self, tolerance: float) -> Attempt | None:
+        """Train and evaluate once; None when that took too long."""
+        label = f"{self.problem.name}: {self.entrant} at {tolerance:g}"
+        try:
+            run = self.run(tolerance, self.limit)
+        except TimeoutExceededError as exceeded:
+            self.say(f"{label} {exceeded}")
+            return None
+        X, y, C = self.problem.X_train, self.problem.y_train, self.problem.C
+        primal = objectives.primal(self.solver.formulation, run.W, X, y, C)
+        self.optimum.check(primal, self.entrant.name)
+        distance = self.optimum.suboptimality(primal)
+        self.say(f"{label} {run.cpu:.2f} s, {distance:.2e} off")
+        return Attempt(tolerance, primal, distance, distance <= self.target, [run])
+
+
+def sweep(contestant: Contestant) -> Attempt | None:
+    """Tighten the tolerance until the target is met or a run exceeds the limit; None if the first does."""
+    tolerances = contestant.solver.tolerances
+    missed: Attempt | None = None
+    for position in range(0, len(tolerances), STRIDE):
+        latest = contestant.attempt(tolerances[position])
+        if latest is None or latest.reached:
+            break
+        missed = latest
+    else:
+        return missed
+    for tolerance in tolerances[max(0, position - STRIDE + 1) : position]:
+        between = contestant.attempt(tolerance)
+        if between is None or between.reached:
+            return between or latest or missed
+        missed = between
+    return latest or missed
+
+
+# ---- Contests ----
+
+Contest = tuple[Contestant, Attempt]
+"""A contestant, and where its sweep ended."""
+
+
 def compare(dtypes: Sequence[str], target: float, scope: Scope, say: Say) -> tuple[Findings, Optima]:
     """Run all contests, problem by problem: ours in each precision, others in the first, for they have one."""
     found, optima = Findings(), {}
     takers = sorted(entrants(scope, libraries.LINEAR, say), key=_formulation)
+    ready = partial(Contestant, target=target, limit=scope.limit, say=say)
     for name in scope.datasets:
         problem = linearruns.load(name, scope.quick)
-        optima[name] = _optima(problem, takers, scope, say)
+        optima[name] = {}
+        for formulation in dict.fromkeys(map(_formulation, takers)):
+            say(f"{name}: optimum, {formulation}")
+            of = optimum.compute if scope.quick else optimum.find
+            optima[name][formulation] = of(problem, formulation, scope.limit)
         with ExitStack() as stack:
             folders = {dtype: stack.enter_context(stored(problem, dtype)) for dtype in dtypes}
             contestants = [
-                _contestant(replace(taker, form=dtype), problem, optima[name], folder, target, scope, say)
+                ready(replace(taker, form=dtype), solver, problem, optima[name][solver.formulation], folder)
                 for taker in takers
+                for solver in [libraries.LINEAR[taker.solver]]
                 for dtype, folder in folders.items()
-                if libraries.LINEAR[taker.solver].is_ours or dtype == dtypes[0]
+                if solver.is_ours or dtype == dtypes[0]
             ]
             contests = _contests(contestants, scope.repeats)
             found.add(
                 rows=_rows(contests),
-                before=beside_before(name, {contest.contestant.entrant: contest.runs for contest in contests}),
+                before=beside_before(name, {contestant.entrant: ended.runs for contestant, ended in contests}),
             )
             if OURS["crammer-singer"] in scope.solvers:
                 say(f"{name}: one epoch")
@@ -139,71 +200,39 @@ def _formulation(entrant: Entrant) -> str:
     return libraries.LINEAR[entrant.solver].formulation
 
 
-def _optima(problem: Problem, takers: Iterable[Entrant], scope: Scope, say: Say) -> dict[str, Optimum]:
-    found = {}
-    for formulation in dict.fromkeys(map(_formulation, takers)):
-        say(f"{problem.name}: optimum, {formulation}")
-        of = optimum.compute if scope.quick else optimum.find
-        found[formulation] = of(problem, formulation, scope.limit)
-    return found
-
-
-def _contestant(
-    taker: Entrant,
-    problem: Problem,
-    optima: dict[str, Optimum],
-    folder: Path,
-    target: float,
-    scope: Scope,
-    say: Say,
-) -> Contestant:
-    solver = libraries.LINEAR[taker.solver]
-    return Contestant(taker, solver, problem, optima[solver.formulation], folder, target, scope.limit, say)
-
-
 def _contests(contestants: Iterable[Contestant], repeats: int) -> list[Contest]:
     """Sweeps one after the other, then the remaining runs in turns; a sweep's last run is the first of n."""
-    contests = []
-    for contestant in contestants:
-        attempt = sweep(contestant)
-        if attempt is not None:
-            contests.append(Contest(contestant, attempt, [attempt.run]))
+    swept = ((contestant, sweep(contestant)) for contestant in contestants)
+    contests = [(contestant, attempt) for contestant, attempt in swept if attempt is not None]
     for _ in range(repeats - 1):
-        for contest in contests:
-            if contest.attempt.reached:
-                contest.runs.append(contest.contestant.run(contest.attempt.tolerance))
+        for contestant, attempt in contests:
+            if attempt.reached:
+                attempt.runs.append(contestant.run(attempt.tolerance))
     return contests
 
 
 def _rows(contests: Sequence[Contest]) -> list[Row]:
     """One for each contest, its time over those of ours that reached the target."""
     ours: dict[str, dict[str, float]] = {}
-    for contest in contests:
-        entrant, formulation = contest.contestant.entrant, contest.contestant.solver.formulation
-        if contest.attempt.reached and entrant.name == OURS[formulation]:
-            ours.setdefault(formulation, {})[entrant.form] = contest.best.cpu
-    return [_row(contest, ours.get(contest.contestant.solver.formulation, {})) for contest in contests]
+    for contestant, attempt in contests:
+        entrant, formulation = contestant.entrant, contestant.solver.formulation
+        if attempt.reached and entrant.name == OURS[formulation]:
+            ours.setdefault(formulation, {})[entrant.form] = attempt.best.cpu
+    return [_row(*contest, ours.get(contest[0].solver.formulation, {})) for contest in contests]
 
 
-def _row(contest: Contest, ours: Mapping[str, float]) -> Row:
-    solver, problem = contest.contestant.solver, contest.contestant.problem
-    attempt, best = contest.attempt, contest.best
+def _row(contestant: Contestant, attempt: Attempt, ours: Mapping[str, float]) -> Row:
+    taker, solver, problem = contestant.entrant, contestant.solver, contestant.problem
+    best = attempt.best
     return Row(
-        problem=problem.name,
-        formulation=solver.formulation,
-        solver=contest.contestant.entrant.name,
-        dtype=contest.contestant.entrant.form,
-        tolerance=attempt.tolerance,
-        reached=attempt.reached,
-        cpu=best.cpu,
-        wall=min(run.wall for run in contest.runs),
+        *(problem.name, solver.formulation, taker.name, taker.form, attempt.tolerance, attempt.reached, best.cpu),
+        wall=least(attempt.runs, "wall"),
         over={dtype: best.cpu / seconds for dtype, seconds in ours.items()},
-        primal=attempt.primal,
-        suboptimality=attempt.suboptimality,
-        gap=attempt.primal - best.extra.get("dual", contest.contestant.optimum.lower),
+        **taken(attempt, "primal", "suboptimality"),
+        gap=attempt.primal - best.extra.get("dual", contestant.optimum.lower),
         error=objectives.error(best.W, problem.X_test, problem.y_test),
-        peak=min(run.peak for run in contest.runs),
-        peak_without_input=min(run.own_peak(solver.copies_input) for run in contest.runs),
+        peak=least(attempt.runs, "peak"),
+        peak_without_input=min(run.own_peak(solver.copies_input) for run in attempt.runs),
         conversion=best.extra.get("conversion_cpu", 0.0),
     )
 

@@ -34,18 +34,16 @@ class Problem:
 
 @dataclass(frozen=True)
 class LinearRun(Measurement):
-    """One training run and its solution."""
+    """One training run and its weights, a row per class or a single one; objectives as the solver tells them."""
 
     W: NDArray[np.float64]
 
     @property
     def primal(self) -> Any:
-        """As the solver tells it."""
         return self.extra.get("primal")
 
     @property
     def dual(self) -> Any:
-        """As the solver tells it."""
         return self.extra.get("dual")
 
 
@@ -61,16 +59,23 @@ def load(name: str, quick: bool) -> Problem:
 
 def stored(problem: Problem, dtype: str) -> AbstractContextManager[Path]:
     """The training part, for the children."""
-    arrays = {**storage.matrix_arrays("X_train_csr", problem.X_train.astype(dtype)), "y_train": problem.y_train}
+    arrays = {"X_train_csr": problem.X_train.astype(dtype), "y_train": problem.y_train}
     return storage.stored(problem.name, arrays, {"C": problem.C, "gamma": 1.0, "dtype": dtype})
 
 
-def measure_fit(folder: Path, entrant: Entrant, tolerance: float, limit: float | None) -> LinearRun:
-    """Train once."""
+def measure(
+    task: str, kind: str, folder: Path, entrant: Entrant, threads: int, limit: float | None, **details: Any
+) -> LinearRun:
+    """Train once in a process of its own, by one of the tasks that leave the weights in a file."""
     weights = folder / "weights.npy"
-    asked = {"kind": "linear", "solver": entrant.solver, "python": entrant.python}
-    found = ask(TASKS, "fit_linear", folder, THREADS, limit, **asked, tolerance=tolerance, weights=str(weights))
+    asked = {"kind": kind, "solver": entrant.solver, "python": entrant.python, "weights": str(weights), **details}
+    found = ask(TASKS, task, folder, threads, limit, **asked)
     return LinearRun(**found, W=np.load(weights))
+
+
+def measure_fit(folder: Path, entrant: Entrant, tolerance: float, limit: float | None) -> LinearRun:
+    """Train once with one thread."""
+    return measure("fit_linear", "linear", folder, entrant, THREADS, limit, tolerance=tolerance)
 
 
 def measure_epoch(folder: Path) -> dict[str, float]:

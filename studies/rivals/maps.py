@@ -17,7 +17,7 @@ import numpy as np
 
 from studies import datasets, storage
 from studies.measure import Measurement, ask
-from studies.rivals.contest import fastest, runs_in_turns
+from studies.rivals.contest import fastest, least, runs_in_turns
 from studies.rivals.maptasks import EXACT, GREEDY, NYSTROEM, RANDOM, SDM, SGDQN
 from studies.study import Claim, Findings, Say, Scope, Study, is_so
 from studies.tables import MEGABYTE, column, of_rows
@@ -64,23 +64,18 @@ class MapRow:
 
 
 def _compare_maps(scope: Scope, say: Say, found: Findings) -> None:
-    X = _pixels(scope.quick)
+    X = datasets.load("mnist", datasets.LINEAR).X_train[: QUICK_ROWS if scope.quick else None].toarray()
+    X = X.astype(np.float32)
     scale = 1 / (X.shape[1] * float(X.var(dtype=np.float64)))
     components = QUICK_COMPONENTS if scope.quick else scope.options.components
-    with storage.stored("mnist", {"X_train": X}, {}) as folder:
+    with storage.stored("mnist", {"X_train": X}) as folder:
         for gamma in (scale, GAMMA):
             asked = {"components": components, "gamma": gamma}
             measures = {name: _in_turn(folder, scope.limit, map=name, **asked) for name in MAPS}
-            runs, unfinished = runs_in_turns(f"mnist, gamma {gamma:.4f}", measures, scope, say)
+            runs = runs_in_turns(found, f"mnist, gamma {gamma:.4f}", measures, scope, say)
             rows = [_map_row(name, runs, asked) for name in runs]
-            found.add(maps=rows, unfinished=unfinished)
+            found.add(maps=rows)
             found.claims += _judged_maps(rows)
-
-
-def _pixels(quick: bool) -> Any:
-    X = datasets.load("mnist", datasets.LINEAR).X_train
-    X = X[:QUICK_ROWS] if quick else X
-    return X.toarray().astype(np.float32)
 
 
 def _in_turn(folder: Path, limit: float, **asked: Any) -> Any:
@@ -90,19 +85,18 @@ def _in_turn(folder: Path, limit: float, **asked: Any) -> Any:
 
 
 def _map_row(name: str, runs: dict[str, list[MapRun]], asked: dict[str, Any]) -> MapRow:
-    best, mine, rival = fastest(runs[name]), runs[name], runs.get(NYSTROEM)
+    wall, cpu, rival = *least(runs[name], "wall", "cpu"), runs.get(NYSTROEM)
     return MapRow(
         problem="mnist",
-        gamma=asked["gamma"],
+        **{name: asked[name] for name in ("gamma", "components")},
         map=name,
-        components=asked["components"],
-        runs=len(mine),
-        train=best.wall,
-        train_cpu=best.cpu,
-        ratio=best.wall / fastest(rival).wall if rival else None,
-        ratio_cpu=min(run.cpu for run in mine) / min(run.cpu for run in rival) if rival else None,
-        trace_error=float(np.mean([run.trace_error for run in mine])),
-        peak=min(run.own_peak(copies_input=True) for run in mine),
+        runs=len(runs[name]),
+        train=wall,
+        train_cpu=fastest(runs[name]).cpu,
+        ratio=wall / least(rival, "wall") if rival else None,
+        ratio_cpu=cpu / least(rival, "cpu") if rival else None,
+        trace_error=float(np.mean([run.trace_error for run in runs[name]])),
+        peak=min(run.own_peak(copies_input=True) for run in runs[name]),
     )
 
 
@@ -155,31 +149,24 @@ class LearnerRow:
 
 
 def _compare_learners(scope: Scope, say: Say, found: Findings) -> None:
-    data, chosen = _forests(scope), scope.options
-    arrays = {"X_train": data.X_train, "y_train": data.y_train, "X_test": data.X_test, "y_test": data.y_test}
-    some = QUICK_ROWS // 2 if scope.quick else chosen.exact_rows
-    components = QUICK_COMPONENTS if scope.quick else chosen.rank
-    with storage.stored("covtype", arrays, {}) as folder:
-        gamma, C = _kernel(data, folder, scope, say, found)
-        given = {"gamma": gamma, "C": C, "components": components, "epochs": chosen.epochs}
-        measures = {
-            learner: partial(
-                _measure, folder, scope.limit, learner=learner, rows=some if learner == EXACT else None, **given
-            )
-            for learner in LEARNERS
-        }
-        runs, unfinished = runs_in_turns("covtype", measures, scope, say, _told)
-    counts = {EXACT: some, SDM: len(data.y_train), SGDQN: len(data.y_train)}
-    rows = [_learner_row(learner, runs, counts[learner], given) for learner in runs if runs[learner]]
-    found.add(learners=rows, unfinished=unfinished)
-    found.claims += _judged_learners(rows)
-
-
-def _forests(scope: Scope) -> datasets.Dataset:
-    data = datasets.load("covtype", datasets.LINEAR)
+    data, options = datasets.load("covtype", datasets.LINEAR), scope.options
     data = data.drawn(QUICK_ROWS, 500) if scope.quick else data
-    X_train, X_test = (X.toarray().astype(np.float32) for X in (data.X_train, data.X_test))
-    return datasets.Dataset(X_train, data.y_train, X_test, data.y_test)
+    data = data.with_examples(lambda X: X.toarray().astype(np.float32))
+    arrays = {"X_train": data.X_train, "y_train": data.y_train, "X_test": data.X_test, "y_test": data.y_test}
+    counts = dict.fromkeys(LEARNERS, len(data.y_train))
+    counts[EXACT] = QUICK_ROWS // 2 if scope.quick else options.exact_rows
+    components = QUICK_COMPONENTS if scope.quick else options.rank
+    with storage.stored("covtype", arrays) as folder:
+        gamma, C = _kernel(data, folder, scope, say, found)
+        given = {"gamma": gamma, "C": C, "components": components, "epochs": options.epochs}
+        measures = {
+            learner: partial(_measure, folder, scope.limit, learner=learner, rows=rows, **given)
+            for learner, rows in counts.items()
+        }
+        runs = runs_in_turns(found, "covtype", measures, scope, say, _told)
+    rows = [_learner_row(learner, runs, counts[learner], given) for learner in runs]
+    found.add(learners=rows)
+    found.claims += _judged_learners(rows)
 
 
 def _measure(folder: Path, limit: float, **asked: Any) -> LearnerRun:
@@ -196,15 +183,14 @@ def _kernel(data: datasets.Dataset, folder: Path, scope: Scope, say: Say, found:
     if chosen.gamma is not None and chosen.cost is not None:
         return chosen.gamma, chosen.cost
     size = QUICK_ROWS // 4 if scope.quick else chosen.validation_rows
-    held_out = {"X_test": data.X_train[-size:], "y_test": data.y_train[-size:]}
-    with storage.stored(
-        "validation", {"X_train": data.X_train[:size], "y_train": data.y_train[:size], **held_out}, {}
-    ) as small:
-        errors = {}
+    arrays = {"X_train": data.X_train[:size], "y_train": data.y_train[:size]}
+    arrays |= {"X_test": data.X_train[-size:], "y_test": data.y_train[-size:]}
+    errors = {}
+    with storage.stored("validation", arrays) as small:
         for gamma, C in itertools.product(GAMMAS, COSTS[:1] if scope.quick else COSTS):
-            run = _measure(small, scope.limit, learner=EXACT, rows=None, gamma=gamma, C=C)
-            errors[gamma, C] = run.error
-            say(f"covtype, {size} rows: gamma {gamma:g}, C {C:g}: error {100 * run.error:.2f} % on {size} others")
+            errors[gamma, C] = _measure(small, scope.limit, learner=EXACT, rows=None, gamma=gamma, C=C).error
+            error = f"error {100 * errors[gamma, C]:.2f} %"
+            say(f"covtype, {size} rows: gamma {gamma:g}, C {C:g}: {error} on {size} others")
     gamma, C = min(errors, key=errors.__getitem__)
     found.others["validation"] = [{"gamma": g, "C": c, "error": error} for (g, c), error in errors.items()]
     found.lines.append(
@@ -225,12 +211,11 @@ def _learner_row(learner: str, runs: dict[str, list[LearnerRun]], rows: int, giv
         C=given["C"],
         runs=len(mine),
         train=best.wall,
-        ratio=best.wall / fastest(exact).wall if exact else None,
-        map=best.extra.get("map"),
-        predict=min(run.predict for run in mine),
+        ratio=best.wall / least(exact, "wall") if exact else None,
+        **{name: best.extra.get(name) for name in ("map", "trace_error")},
+        predict=least(mine, "predict"),
+        peak=least(mine, "peak"),
         error=best.error,
-        trace_error=best.extra.get("trace_error"),
-        peak=min(run.peak for run in mine),
     )
 
 
@@ -238,18 +223,14 @@ def _judged_learners(rows: Sequence[LearnerRow]) -> list[Claim]:
     exact = next((row for row in rows if row.learner == EXACT), None)
     if exact is None:
         return []
-    said = "covtype: {0.learner} errs {1:+.2f} points against the exact machine on {2} rows, "
+    said = "covtype: {0.learner} errs {1:+.2f} points against the exact machine on {2.rows} rows, "
     said += "in {0.ratio:.2f} of its time"
-    bar = f"{100 * WITHIN:g} point in less time"
-    return [
-        is_so(
-            said.format(row, 100 * (row.error - exact.error), exact.rows),
-            row.error - exact.error <= WITHIN and row.train < exact.train,
-            bar,
-        )
-        for row in rows
-        if row.learner != EXACT
-    ]
+    claims = []
+    for row in (row for row in rows if row.learner != EXACT):
+        more = row.error - exact.error
+        holds = more <= WITHIN and row.train < exact.train
+        claims.append(is_so(said.format(row, 100 * more, exact), holds, f"{100 * WITHIN:g} point in less time"))
+    return claims
 
 
 def run(scope: Scope, say: Say) -> Findings:

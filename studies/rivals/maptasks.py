@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from studies import storage, trial
+from studies.rivals.libraries.solver import Fitted
 from studies.trial import Stopwatch
 
 RANDOM, GREEDY, NYSTROEM = "larank, random pivots", "larank, greedy pivots", "scikit-learn Nystroem"
@@ -18,12 +19,10 @@ _ROWS_AT_ONCE = 20_000  # of features of the test set
 
 
 @dataclass(frozen=True)
-class _Fit:
-    """The features or the model, and how long they took."""
+class _Fit(Fitted):
+    """The features or the model."""
 
     made: Any
-    seconds: Stopwatch
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 # ---- Features ----
@@ -31,24 +30,19 @@ class _Fit:
 
 def features(request: dict[str, Any]) -> dict[str, Any]:
     """Fit a map and transform the training set; the trace error is computed here, alike for all maps."""
-    folder, name = Path(request["folder"]), request["map"]
-    given = {"n_components": request["components"], "gamma": request["gamma"], "random_state": request["seed"]}
-    _, fitted, figures = trial.train(
-        _MAPS[name][0],
-        lambda: storage.array(folder, "X_train"),
-        lambda X: _features(name, X, given),
-    )
+    folder, (requires, more) = Path(request["folder"]), _MAPS[request["map"]]
+    given = {"n_components": request["components"], "gamma": request["gamma"], "random_state": request["seed"], **more}
+
+    def fit(X: Any) -> _Fit:
+        transformer = trial.imported(requires)(**given)
+        with Stopwatch() as watch:
+            made = transformer.fit_transform(X)
+        return _Fit(watch, made)
+
+    _, fitted, figures = trial.train(requires, lambda: storage.array(folder, "X_train"), fit)
     Z = fitted.made
     squares = sum(float(np.square(Z[i : i + 4096], dtype=np.float64).sum()) for i in range(0, len(Z), 4096))
     return {**figures, "trace_error": 1 - squares / len(Z)}  # k(x, x) is 1
-
-
-def _features(name: str, X: Any, given: dict[str, Any]) -> _Fit:
-    requires, more = _MAPS[name]
-    transformer = trial.imported(requires)(**given, **more)
-    with Stopwatch() as watch:
-        made = transformer.fit_transform(X)
-    return _Fit(made, watch)
 
 
 _MAPS: Mapping[str, tuple[str, dict[str, Any]]] = {
@@ -63,20 +57,16 @@ _MAPS: Mapping[str, tuple[str, dict[str, Any]]] = {
 
 def classify(request: dict[str, Any]) -> dict[str, Any]:
     """Learn from the training examples, or so many of them, then predict the test set."""
-    folder = Path(request["folder"])
+    folder, learn = Path(request["folder"]), _LEARNERS[request["learner"]]
 
-    def read() -> tuple[Any, Any]:
-        return storage.array(folder, "X_train")[: request["rows"]], storage.array(folder, "y_train")[: request["rows"]]
+    def read() -> list[Any]:
+        return [storage.array(folder, name)[: request["rows"]] for name in ("X_train", "y_train")]
 
-    _, fitted, figures = trial.train(
-        "larank:MulticlassSVC", read, lambda data: _LEARNERS[request["learner"]](*data, request)
-    )
+    _, fitted, figures = trial.train("larank:MulticlassSVC", read, lambda data: learn(*data, request))
     X, y = storage.array(folder, "X_test"), storage.array(folder, "y_test")
+    parts = [slice(first, first + _ROWS_AT_ONCE) for first in range(0, len(y), _ROWS_AT_ONCE)]
     with Stopwatch() as watch:
-        wrong = sum(
-            int((fitted.made.predict(X[i : i + _ROWS_AT_ONCE]) != y[i : i + _ROWS_AT_ONCE]).sum())
-            for i in range(0, len(y), _ROWS_AT_ONCE)
-        )
+        wrong = sum(int((fitted.made.predict(X[part]) != y[part]).sum()) for part in parts)
     return {**figures, "predict": watch.wall, "error": wrong / len(y)}
 
 
@@ -84,7 +74,7 @@ def _exact(X: Any, y: Any, request: dict[str, Any]) -> _Fit:
     model = trial.imported("larank:MulticlassSVC")(gamma=request["gamma"], C=request["C"], tol=0.01, random_state=0)
     with Stopwatch() as watch:
         model.fit(X, y)
-    return _Fit(model, watch, {"support": len(model.support_), "gap": model.result_.relative_gap})
+    return _Fit(watch, model, extra={"support": len(model.support_), "gap": model.result_.relative_gap})
 
 
 def _mapped(X: Any, y: Any, request: dict[str, Any], linear: Any) -> _Fit:
@@ -101,7 +91,7 @@ def _mapped(X: Any, y: Any, request: dict[str, Any], linear: Any) -> _Fit:
     del Z
     watch.wall, watch.cpu = watch.wall + mapping.wall, watch.cpu + mapping.cpu
     extra = {"map": mapping.wall, "trace_error": transformer.trace_error_, "rank": transformer.n_components_}
-    return _Fit(make_pipeline(transformer, linear), watch, extra)
+    return _Fit(watch, make_pipeline(transformer, linear), extra=extra)
 
 
 def _by_dual(X: Any, y: Any, request: dict[str, Any]) -> _Fit:

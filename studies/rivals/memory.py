@@ -6,29 +6,17 @@ from collections.abc import Sequence
 from functools import partial
 
 from studies.datasets import KERNEL
-from studies.rivals import kernels, variants
-from studies.rivals.contest import Entrant
-from studies.rivals.kernels import THREADS, measure_fit, stored
+from studies.rivals import kernels
+from studies.rivals.contest import Entrant, chosen, megabytes
+from studies.rivals.kernels import THREADS, Way, WayRow, measure_fit
 from studies.rivals.libraries.larank import EXACT
 from studies.rivals.libraries.solver import DENSE
-from studies.rivals.variants import Way
 from studies.study import Findings, Say, Scope, Study
-from studies.tables import MEGABYTE, Columns, figure, of_breakdowns, of_rows
-
-LIMITS = (500.0, 4000.0)
+from studies.tables import MEGABYTE, Columns, of_breakdowns, of_rows
 
 COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "training": figure("training"),
-    "runs": figure("runs"),
-    "peak MB": figure("peak", ".0f", 1e-6),
-    "train s": figure("train", ".3f"),
-    "ratio": figure("ratio", ".2f"),
-    "train CPU s": figure("train_cpu", ".3f"),
-    "million kernel values": figure("kernel_values", ".1f", 1e-6),
-    "dual": figure("dual", ".2f"),
-    "relative gap": figure("relative_gap", ".1e"),
-    "patterns": figure("support_patterns"),
+    **chosen(WayRow, "problem", "training", "runs", "peak MB", "train s", "ratio", "train CPU s"),
+    **chosen(WayRow, "million kernel values", "dual", "relative gap", "patterns"),
 }
 NOTE = (
     "Peak: of the resident set during training, above its level when the data were loaded. The limit holds for support "
@@ -44,15 +32,13 @@ def _words(limit: float) -> str:
 def compare(limits: Sequence[float], scope: Scope, say: Say) -> Findings:
     """A row for each of the limits, in bytes, on every problem; their ratios are to the largest."""
     found = Findings()
-    for name in scope.datasets:
-        with stored(kernels.load("kernel", name, scope.quick)) as folder:
-            exact = partial(measure_fit, folder, "kernel", Entrant(EXACT.name, DENSE), scope.limit)
-            ways = [
-                Way(_words(limit), limit, _words(max(limits)), partial(exact, settings={"memory_limit": limit}))
-                for limit in limits
-            ]
-            rows, unfinished = variants.rows_of(name, ways, scope, say)
-        found.add(rows=rows, unfinished=unfinished)
+    for problem, folder in kernels.problems("kernel", scope):
+        exact = partial(measure_fit, folder, "kernel", Entrant(EXACT.name, DENSE), scope.limit)
+        ways = [
+            Way(_words(limit), limit, _words(max(limits)), partial(exact, settings={"memory_limit": limit}))
+            for limit in limits
+        ]
+        kernels.compare_ways(found, problem.name, ways, scope, say)
     return found
 
 
@@ -75,13 +61,5 @@ STUDY = Study(
     quick_datasets=("letter",),
     run=run,
     limit=3600.0,
-    options={
-        "--memory-limits": {
-            "type": float,
-            "nargs": "+",
-            "default": LIMITS,
-            "metavar": "MB",
-            "help": "1e6 bytes each; 500 and 4000",
-        }
-    },
+    options={"--memory-limits": megabytes(500.0, 4000.0)},
 )

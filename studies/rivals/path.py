@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from studies.datasets import KERNEL
 from studies.measure import Measurement, ask
 from studies.rivals import kernels
 from studies.rivals.contest import Entrant, fastest, runs_in_turns
-from studies.rivals.kernels import TASKS, THREADS, KernelRun, measure_fit, stored
+from studies.rivals.kernels import TASKS, THREADS, KernelRun, measure_fit
 from studies.rivals.libraries.larank import EXACT
 from studies.rivals.libraries.solver import DENSE
 from studies.study import Findings, Say, Scope, Study
@@ -58,31 +57,23 @@ def costs_around(C: float, values: int, lowest: float, highest: float) -> list[f
     return [float(cost) for cost in np.geomspace(lowest * C, highest * C, values)]
 
 
-def _measure_path(folder: Path, costs: list[float], limit: float | None) -> Measurement:
-    return Measurement(**ask(TASKS, "path", folder, THREADS, limit, form=DENSE, costs=costs))
-
-
 def compare(shares: tuple[int, float, float], scope: Scope, say: Say) -> Findings:
     """Path and fits, and the steps of the fastest path, on every problem; `shares` as for `costs_around`."""
     found = Findings()
-    for name in scope.datasets:
-        problem = kernels.load("kernel", name, scope.quick)
+    for problem, folder in kernels.problems("kernel", scope):
         costs = costs_around(problem.C, *shares)
         path = f"path of {len(costs)} C, {costs[0]:.4g} .. {costs[-1]:.4g}"
-        with stored(problem) as folder:
-            exact = Entrant(EXACT.name, DENSE)
-            measures: dict[str, Callable[[], Measurement]] = {
-                f"fit from scratch, C = {C:.4g}": partial(measure_fit, folder, "kernel", exact, scope.limit, C=C)
-                for C in costs
-            }
-            measures = {path: partial(_measure_path, folder, costs, scope.limit), **measures}
-            runs, unfinished = runs_in_turns(name, measures, scope, say)
+        asked = partial(ask, TASKS, "path", folder, THREADS, scope.limit, form=DENSE, costs=costs)
+        measures: dict[str, Callable[[], Measurement]] = {path: lambda asked=asked: Measurement(**asked())}
+        for C in costs:
+            fit = partial(measure_fit, folder, "kernel", Entrant(EXACT.name, DENSE), scope.limit, C=C)
+            measures[f"fit from scratch, C = {C:.4g}"] = fit
+        runs = runs_in_turns(found, problem.name, measures, scope, say)
         best = {training: fastest(of) for training, of in runs.items()}
         alone = [run.wall for training, run in best.items() if training != path]
         found.add(
-            rows=[_row(name, training, len(runs[training]), run, alone) for training, run in best.items()],
-            steps=[Step(problem=name, **step) for step in best[path].extra["steps"]] if path in best else [],
-            unfinished=unfinished,
+            rows=[_row(problem.name, training, len(runs[training]), run, alone) for training, run in best.items()],
+            steps=[Step(problem=problem.name, **step) for step in best[path].extra["steps"]] if path in best else [],
         )
     return found
 

@@ -17,14 +17,14 @@ from scipy import sparse
 
 from studies import datasets, storage
 from studies.datasets import LOGISTIC
-from studies.measure import Measurement, TimeoutExceededError, ask
-from studies.rivals import libraries, objectives
-from studies.rivals.contest import ONCE_ABOVE, Entrant, Unfinished, beside_before, entrants, fastest, runs_in_turns
+from studies.measure import TimeoutExceededError, ask
+from studies.rivals import libraries, linearruns, objectives
+from studies.rivals.contest import ONCE_ABOVE, Entrant, beside_before, entrants, fastest, least, runs_in_turns
 from studies.rivals.libraries.solver import CSR, DENSE
+from studies.rivals.linearruns import TASKS, LinearRun
 from studies.study import Claim, Findings, Say, Scope, Study
 from studies.tables import column, derived, of_breakdowns, of_rows
 
-TASKS = "studies.rivals.tasks"
 OURS = "larank"
 BAR = 1 / 2
 THREADS = os.cpu_count() or 1
@@ -55,13 +55,6 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Run(Measurement):
-    """One training and its weights, a row per class, with the biases in the last column."""
-
-    W: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
 class Try:
     """An entrant with a tolerance of its own."""
 
@@ -73,23 +66,20 @@ class Try:
 
 
 def load(name: str, quick: bool) -> Problem:
-    known = LOGISTIC
-    data = datasets.load_small(name, known, QUICK_TRAIN, QUICK_TEST) if quick else datasets.load(name, known)
-    return Problem(name, data.X_train, data.y_train, known[name].C)
+    data = datasets.load_small(name, LOGISTIC, QUICK_TRAIN, QUICK_TEST) if quick else datasets.load(name, LOGISTIC)
+    return Problem(name, data.X_train, data.y_train, LOGISTIC[name].C)
 
 
 def stored(problem: Problem) -> AbstractContextManager[Path]:
     """The training part, for the children."""
-    arrays = {**storage.matrix_arrays(f"X_train_{problem.form}", problem.X), "y_train": problem.y}
+    arrays = {f"X_train_{problem.form}": problem.X, "y_train": problem.y}
     return storage.stored(problem.name, arrays, {"C": problem.C, "gamma": 1.0, "dtype": "float32"})
 
 
-def measure_fit(folder: Path, form: str, tried: Try, limit: float | None) -> Run:
+def measure_fit(folder: Path, form: str, tried: Try, limit: float | None) -> LinearRun:
     """Train once, in a process of its own."""
-    weights = folder / "weights.npy"
-    asked = {"kind": "logistic", "solver": tried.entrant.solver, "python": tried.entrant.python, "form": form}
-    found = ask(TASKS, "fit_linear", folder, THREADS, limit, **asked, tolerance=tried.tolerance, weights=str(weights))
-    return Run(**found, W=np.load(weights))
+    asked = {"form": form, "tolerance": tried.tolerance}
+    return linearruns.measure("fit_linear", "logistic", folder, tried.entrant, THREADS, limit, **asked)
 
 
 # ---- What is told ----
@@ -159,7 +149,7 @@ class Bound:
 
 # ---- One problem ----
 
-Runs = dict[Try, list[Run]]
+Runs = dict[Try, list[LinearRun]]
 
 
 @dataclass(frozen=True)
@@ -170,22 +160,23 @@ class _Contest:
     folder: Path
     scope: Scope
     say: Say
+    found: Findings
 
-    def measure(self, tried: Try) -> Run:
+    def measure(self, tried: Try) -> LinearRun:
         return measure_fit(self.folder, self.problem.form, tried, self.scope.limit)
 
-    def in_turns(self, tries: Iterable[Try], repeats: int) -> tuple[Runs, list[Unfinished]]:
+    def in_turns(self, tries: Iterable[Try], repeats: int) -> Runs:
         measures = {tried: partial(self.measure, tried) for tried in tries}
-        return runs_in_turns(self.problem.name, measures, replace(self.scope, repeats=repeats), self.say)
+        return runs_in_turns(self.found, self.problem.name, measures, replace(self.scope, repeats=repeats), self.say)
 
     def tolerances(self, solver: str) -> tuple[float, ...]:
         """Those it is run with, from loose to tight."""
         known = libraries.LOGISTIC[solver].tolerances
         return known[::-QUICK_STEP][::-1] if self.scope.quick else known
 
-    def ladder(self, target: float) -> dict[float, Run]:
+    def ladder(self, target: float) -> dict[float, LinearRun]:
         """Runs of ours by tolerance, from the loosest to the first that gets no higher than the target."""
-        found: dict[float, Run] = {}
+        found: dict[float, LinearRun] = {}
         for tolerance in self.tolerances(OURS):
             tried = Try(Entrant(OURS), tolerance)
             try:
@@ -199,16 +190,12 @@ class _Contest:
                 break
         return found
 
-    def more(self, runs: Runs, tries: Iterable[Try]) -> list[Unfinished]:
+    def more(self, runs: Runs, tries: Iterable[Try]) -> None:
         """The other runs of these and of the rivals, in turns, except of what is slow."""
-        waiting = dict.fromkeys((*runs, *tries))
-        for tried, some in runs.items():
-            if fastest(some).wall > self.scope.once_above:
-                del waiting[tried]
-        found, failed = self.in_turns(waiting, self.scope.repeats - 1)
-        for tried, some in found.items():
+        slow = {tried for tried, some in runs.items() if fastest(some).wall > self.scope.once_above}
+        waiting = [tried for tried in dict.fromkeys((*runs, *tries)) if tried not in slow]
+        for tried, some in self.in_turns(waiting, self.scope.repeats - 1).items():
             runs.setdefault(tried, []).extend(some)
-        return failed
 
 
 def enough(ladder: Mapping[float, float], target: float) -> float | None:
@@ -216,23 +203,20 @@ def enough(ladder: Mapping[float, float], target: float) -> float | None:
     return max((tolerance for tolerance, reached in ladder.items() if reached <= target), default=None)
 
 
-def _compared(contest: _Contest, takers: Sequence[Entrant]) -> Findings:
+def _compare(contest: _Contest, takers: Sequence[Entrant]) -> None:
     """The rivals once, ours with ever smaller tolerances, and then in turns the rivals and what ours needs."""
-    found, problem = Findings(), contest.problem
+    found, problem = contest.found, contest.problem
     rivals = [taker for taker in takers if taker.solver != OURS]
-    tries = [Try(taker, tol) for taker in rivals for tol in contest.tolerances(taker.solver)]
-    runs, unfinished = contest.in_turns(tries, 1)
-    found.add(unfinished=unfinished)
+    runs = contest.in_turns([Try(taker, tol) for taker in rivals for tol in contest.tolerances(taker.solver)], 1)
     if not runs:
-        return found
+        return
     targets = {tried: problem.objective(run.W) for tried, (run,) in runs.items()}
     ladder = contest.ladder(min(targets.values()))
     reached = {tolerance: problem.objective(run.W) for tolerance, run in ladder.items()}
     needed = {tried: enough(reached, target) for tried, target in targets.items()}
     wanted = sorted({tol for tol in needed.values() if tol is not None}, reverse=True)
     runs |= {Try(Entrant(OURS), tol): [ladder[tol]] for tol in wanted}
-    before = [Try(taker, tol) for taker in takers if taker.python for tol in wanted[-1:]]
-    found.add(unfinished=contest.more(runs, before))
+    contest.more(runs, [Try(taker, tol) for taker in takers if taker.python for tol in wanted[-1:]])
     found.add(rows=[_row(problem.name, tried, runs, targets[tried], needed[tried], reached) for tried in targets])
     if wanted:
         at_last = {taker: runs.get(Try(taker, wanted[-1]), []) for taker in takers if taker.solver == OURS}
@@ -240,7 +224,6 @@ def _compared(contest: _Contest, takers: Sequence[Entrant]) -> Findings:
         bound = _bound(problem.name, wanted[-1], fastest(at_last[Entrant(OURS)]), passes)
         measured = {taker: some for taker, some in at_last.items() if some}
         found.add(bounds=[bound], before=beside_before(problem.name, measured))
-    return found
 
 
 def _row(
@@ -248,32 +231,19 @@ def _row(
 ) -> Row:
     theirs = runs[tried]
     ours = runs.get(Try(Entrant(OURS), tolerance), []) if tolerance is not None else []
-    return Row(
-        problem=problem,
-        solver=tried.entrant.name,
-        tolerance=tried.tolerance,
-        iterations=int(theirs[0].extra["iterations"]),
-        runs=len(theirs),
-        wall=fastest(theirs).wall,
-        cpu=min(run.cpu for run in theirs),
-        objective=target,
-        our_tolerance=tolerance if ours else None,
-        our_wall=fastest(ours).wall if ours else None,
-        our_cpu=min(run.cpu for run in ours) if ours else None,
-        our_objective=ladder[tolerance] if ours and tolerance is not None else None,
-    )
+    iterations = int(theirs[0].extra["iterations"])
+    their_figures = *least(theirs, "wall", "cpu"), target
+    our_figures = (tolerance, *least(ours, "wall", "cpu"), ladder[tolerance]) if ours and tolerance is not None else ()
+    return Row(*(problem, tried.entrant.name, tried.tolerance, iterations, len(theirs)), *their_figures, *our_figures)
 
 
-def _bound(problem: str, tolerance: float, run: Run, passes: Mapping[str, float]) -> Bound:
+def _bound(problem: str, tolerance: float, run: LinearRun, passes: Mapping[str, float]) -> Bound:
     return Bound(
-        problem=problem,
-        tolerance=tolerance,
+        problem,
+        tolerance,
         megabytes=passes["bytes"] / 1e6,
-        evaluations=int(run.extra["operations"]["evaluations"]),
-        products=int(run.extra["operations"]["products"]),
-        evaluation=passes["evaluation"],
-        product=passes["product"],
-        bare=passes["bare"],
+        **{name: int(run.extra["operations"][name]) for name in ("evaluations", "products")},
+        **{name: passes[name] for name in ("evaluation", "product", "bare")},
         train=run.wall,
         breakdown=run.extra["breakdown"],
     )
@@ -284,13 +254,14 @@ def _bound(problem: str, tolerance: float, run: Run, passes: Mapping[str, float]
 
 def judged(rows: Sequence[Row]) -> list[Claim]:
     """Return how ours stands to the faster of the rivals at their default tolerance, on each problem."""
+    default = {name: solver.tolerances[-1] for name, solver in libraries.LOGISTIC.items()}
     claims = []
     for problem in dict.fromkeys(row.problem for row in rows):
-        default = [row for row in rows if row.problem == problem and row.tolerance == _default(row.solver)]
-        if not default:
+        usual = [row for row in rows if row.problem == problem and row.tolerance == default[row.solver]]
+        if not usual:
             claims.append(Claim(f"{problem}: no rival came to its default tolerance", math.nan, most=BAR))
             continue
-        best = min(default, key=lambda row: row.wall)
+        best = min(usual, key=lambda row: row.wall)
         if best.ratio is None or best.cpu_ratio is None:
             said = f"{problem}: {OURS} does not come to the primal of {best.solver} at tol={best.tolerance:g}"
             claims.append(Claim(said, math.inf, most=BAR))
@@ -301,10 +272,6 @@ def judged(rows: Sequence[Row]) -> list[Claim]:
         )
         claims.append(Claim(said, best.ratio, most=BAR, also=best.cpu_ratio))
     return claims
-
-
-def _default(solver: str) -> float:
-    return libraries.LOGISTIC[solver].tolerances[-1]
 
 
 NOTES = (
@@ -323,13 +290,10 @@ def run(scope: Scope, say: Say) -> Findings:
         raise ValueError(f"--solvers must have {OURS} and a rival of it, got {' '.join(scope.solvers)}")
     found = Findings()
     takers = entrants(scope, libraries.LOGISTIC, say)
-    for name in scope.datasets:
-        if not datasets.is_available(LOGISTIC[name].source):
-            say(f"{name}: absent from the data directory, left out")
-            continue
+    for name in scope.present((), (), say, lambda name: LOGISTIC[name].source):
         problem = load(name, scope.quick)
         with stored(problem) as folder:
-            found.add(**_compared(_Contest(problem, folder, scope, say), takers).rows)
+            _compare(_Contest(problem, folder, scope, say, found), takers)
     rows, bounds = found.rows["rows"], found.rows["bounds"]
     found.tables = [
         of_rows("Time to the primal objective of LogisticRegression", rows),

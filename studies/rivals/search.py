@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from studies.datasets import KERNEL
 from studies.measure import Measurement, ask
 from studies.rivals import kernels
 from studies.rivals.contest import ONCE_ABOVE, fastest, runs_in_turns
-from studies.rivals.kernels import TASKS, THREADS, stored
+from studies.rivals.kernels import TASKS, THREADS
 from studies.rivals.libraries.solver import DENSE
 from studies.study import Findings, Say, Scope, Study
 from studies.tables import column, of_rows
@@ -51,10 +50,6 @@ class Row:
     error: float = column("test error", ".2%")
 
 
-def _measure(folder: Path, method: str, limit: float | None, grid: dict[str, object]) -> SearchRun:
-    return SearchRun(**ask(TASKS, "search", folder, THREADS, limit, form=DENSE, method=method, **grid))
-
-
 def compare(
     sizes: tuple[int, int, int],
     scope: Scope,
@@ -65,20 +60,19 @@ def compare(
     """Searches on every problem, with so many costs, values of gamma and folds, on the first so many examples."""
     costs, gammas, folds = sizes
     found = Findings()
-    for name in scope.datasets:
-        problem = kernels.load("kernel", name, scope.quick).first(examples)
+    for problem, folder in kernels.problems("kernel", scope, examples):
         factors = np.geomspace(0.1, 10, gammas) if sizes == LIQUID else 3.0 ** (np.arange(gammas) - (gammas - 1) / 2)
         around = problem.gamma * factors
         grid = {"costs": np.geomspace(LOWEST, HIGHEST, costs).tolist(), "gammas": around.tolist(), "folds": folds}
-        with stored(problem) as folder:
-            measures = {
-                search: partial(_measure, folder, method, scope.limit, grid) for search, method in methods.items()
-            }
-            runs, unfinished = runs_in_turns(name, measures, scope, say)
+        asked = partial(ask, TASKS, "search", folder, THREADS, scope.limit, form=DENSE, **grid)
+        measures = {
+            search: lambda asked=asked, method=method: SearchRun(**asked(method=method))
+            for search, method in methods.items()
+        }
+        runs = runs_in_turns(found, problem.name, measures, scope, say)
         best = {search: fastest(of) for search, of in runs.items()}
         found.add(
-            rows=[_row(name, search, len(runs[search]), run, best.get(GRID)) for search, run in best.items()],
-            unfinished=unfinished,
+            rows=[_row(problem.name, search, len(runs[search]), run, best.get(GRID)) for search, run in best.items()]
         )
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from larank.data import data_directory
 from larank.sequence.entities import entity_report
 from studies.measure import Measurement, ask
 from studies.rivals import libraries, text
-from studies.rivals.contest import ONCE_ABOVE, Entrant, Unfinished, beside_before, entrants, fastest, runs_in_turns
+from studies.rivals.contest import ONCE_ABOVE, Entrant, entrants, fastest, least, runs_in_turns, taken
 from studies.rivals.libraries.crfsuite import LBFGS_ITERATIONS
 from studies.study import Claim, Findings, Say, Scope, Study
 from studies.tables import column, derived, of_breakdowns, of_rows
@@ -135,14 +135,8 @@ def compare(scope: Scope, say: Say) -> Findings:
         takers = entrants(scope, libraries.TAGGERS, say)
         with text.stored(data_directory() / name, QUICK_SENTENCES if scope.quick else None) as folder:
             measures = {taker: partial(measure_fit, folder, taker, scope.limit) for taker in takers}
-            runs, unfinished = runs_in_turns(name, measures, scope, say, _told)
-            long_rows, failed = long_rows_of(name, folder, takers, scope, say)
-        found.add(
-            rows=rows_of(name, runs),
-            long_rows=long_rows,
-            unfinished=[*unfinished, *failed],
-            before=beside_before(name, runs),
-        )
+            runs = runs_in_turns(found, name, measures, scope, say, _told)
+            found.add(rows=rows_of(name, runs), long_rows=long_rows_of(found, name, folder, takers, scope, say))
     return found
 
 
@@ -156,56 +150,46 @@ def rows_of(problem: str, runs: Mapping[Entrant, Sequence[TaggerRun]]) -> list[R
 
 
 def _row(problem: str, taker: Entrant, runs: Sequence[TaggerRun], reference: Sequence[TaggerRun]) -> Row:
-    wall, cpu, tag = (min((getattr(run, name) for run in reference), default=None) for name in ("wall", "cpu", "tag"))
-    least_cpu = min(run.cpu for run in runs)
-    trained = fastest(runs)
-    tagged = min(run.tag for run in runs)
-    prepared = min((run.tag_prepared for run in runs if run.tag_prepared is not None), default=None)
+    wall, cpu, tag = least(reference, "wall", "cpu", "tag")
+    trained, (least_cpu, tagged) = fastest(runs), least(runs, "cpu", "tag")
+    prepared = least([run for run in runs if run.tag_prepared is not None], "tag_prepared")
     breakdown = trained.extra["breakdown"]
     return Row(
-        problem=problem,
-        solver=taker.name,
-        runs=len(runs),
+        problem,
+        taker.name,
+        len(runs),
         train=trained.wall,
+        train_over=trained.wall / wall if wall else None,
         train_cpu=least_cpu,
         breakdown=breakdown,
-        train_over=trained.wall / wall if wall else None,
         cpu_over=least_cpu / cpu if cpu else None,
+        **taken(trained, "f1", "accuracy"),
         tokens_per_second=trained.tokens / tagged,
-        prepared_per_second=trained.tokens / prepared if prepared else None,
         tag_over=tag / tagged if tag else None,
-        accuracy=trained.accuracy,
-        f1=trained.f1,
-        peak=min(run.peak for run in runs),
+        prepared_per_second=trained.tokens / prepared if prepared else None,
+        peak=least(runs, "peak"),
         certificate=breakdown.get("certificate", 0.0),
         extra={name: value for name, value in trained.extra.items() if name != "breakdown"},
     )
 
 
 def long_rows_of(
-    name: str, folder: Path, takers: Sequence[Entrant], scope: Scope, say: Say
-) -> tuple[list[LongRow], list[Unfinished]]:
+    found: Findings, name: str, folder: Path, takers: Sequence[Entrant], scope: Scope, say: Say
+) -> Iterator[LongRow]:
     """Of larank, which reads its file block by block: memory should not grow with the file."""
+
+    def told(run: Measurement) -> str:
+        return f"{run.wall:.1f} s, {run.peak / 1e6:.0f} MB"
+
     sizes = {text.TRAIN: 1, text.LONG: text.REPETITIONS}
-    solvers = libraries.TAGGERS
-    ours = [taker for taker in takers if solvers[taker.solver].is_ours and solvers[taker.solver].threads == 1]
-    rows, unfinished = [], []
-    for taker in ours:
-        measures = {
-            f"{taker} on {file}": partial(measure_peak, folder, taker, file, {"memory_limit": LONG_LIMIT}, scope.limit)
-            for file in sizes
-        }
-        once = Scope(repeats=1)
-        runs, failed = runs_in_turns(
-            name, measures, once, say, lambda run: f"{run.wall:.1f} s, {run.peak / 1e6:.0f} MB"
-        )
-        rows += [
-            LongRow(name, taker.name, repetitions, LONG_LIMIT, run.wall, run.peak)
-            for file, repetitions in sizes.items()
-            for run in runs.get(f"{taker} on {file}", ())
-        ]
-        unfinished += failed
-    return rows, unfinished
+    limited = {"memory_limit": LONG_LIMIT}
+    for taker in takers:
+        solver = libraries.TAGGERS[taker.solver]
+        if solver.is_ours and solver.threads == 1:
+            words = {f"{taker} on {file}": file for file in sizes}
+            measures = {said: partial(measure_peak, folder, taker, words[said], limited, scope.limit) for said in words}
+            for said, (run,) in runs_in_turns(found, name, measures, Scope(repeats=1), say, told).items():
+                yield LongRow(name, taker.name, sizes[words[said]], LONG_LIMIT, run.wall, run.peak)
 
 
 def judged(rows: Sequence[Row]) -> list[Claim]:

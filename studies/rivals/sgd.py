@@ -9,22 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from studies import datasets
 from studies.measure import TimeoutExceededError
 from studies.rivals import gradientruns, libraries, streams
-from studies.rivals.contest import Entrant, beside_before, entrants, fastest, runs_in_turns
-from studies.rivals.gradientruns import (
-    ALPHAS,
-    NEWS,
-    GradientProblem,
-    GradientRun,
-    least_primal,
-    measure_fit,
-    measure_product,
-    primal,
-    stored,
-)
+from studies.rivals.contest import Entrant, entrants, fastest, least, runs_in_turns
+from studies.rivals.gradientruns import ALPHAS, NEWS, GradientProblem, measure_fit, primal, stored
 from studies.rivals.libraries.solver import GradientSolver
+from studies.rivals.linearruns import LinearRun
 from studies.study import Claim, Findings, Say, Scope, Study
 from studies.tables import column, derived, of_rows
 
@@ -76,59 +66,40 @@ def _entrants(scope: Scope, say: Say) -> list[Entrant]:
     return [taker for taker in found if not (scope.quick and taker.solver.endswith("-certified"))]
 
 
-def _takers(takers: Iterable[Entrant], problem: GradientProblem) -> list[Entrant]:
-    """Those that count epochs, once for each formulation of many classes."""
-    found = []
-    for taker in takers:
-        if _solver(taker).counts_epochs:
-            forms = ("one-vs-rest",) if problem.is_binary else _solver(taker).formulations
-            found += [replace(taker, form=form) for form in forms]
-    return found
-
-
 def passes(scope: Scope, say: Say) -> Findings:
-    """All solvers on all problems, in turns."""
+    """All solvers that count epochs on all problems, in turns, once for each formulation of many classes."""
     found = Findings()
-    for name in scope.datasets:
-        if not datasets.is_available(gradientruns.source(name)):
-            say(f"{name}: absent from the data directory, left out")
-            continue
+    for name in scope.present((), (), say, gradientruns.source):
         problem = gradientruns.load(name, scope.quick)
-        takers = _takers(_entrants(scope, say), problem)
+        counting = [taker for taker in _entrants(scope, say) if _solver(taker).counts_epochs]
+        takers = [
+            replace(taker, form=form)
+            for taker in counting
+            for form in (("one-vs-rest",) if problem.is_binary else _solver(taker).formulations)
+        ]
         with stored(problem, any(taker.solver == VOWPAL for taker in takers)) as folder:
-            measures = {taker: _measure(folder, taker, problem, scope) for taker in takers}
-            runs, unfinished = runs_in_turns(name, measures, scope, say, _told)
-            product = _product(name, measure_product(folder))
-        rows = [_pass(name, taker, runs, product) for taker in takers if taker in runs]
-        found.add(passes=rows, products=[product], unfinished=unfinished, before=beside_before(name, runs))
+            asked = EPOCHS, "hinge", problem.alpha, scope.limit
+            measures = {taker: partial(measure_fit, folder, taker, *asked) for taker in takers}
+            runs = runs_in_turns(found, name, measures, scope, say, lambda run: f"{run.wall / EPOCHS:.4f} s per pass")
+            size, seconds = gradientruns.measure_product(folder)
+        product = Product(name, size / 1e6, seconds, size / seconds / 1e9)
+        found.add(passes=[_pass(name, taker, runs, product) for taker in takers if taker in runs], products=[product])
     return found
 
 
-def _measure(folder: Path, taker: Entrant, problem: GradientProblem, scope: Scope) -> Callable[[], GradientRun]:
-    return partial(measure_fit, folder, taker, EPOCHS, "hinge", problem.alpha, scope.limit)
-
-
-def _told(run: GradientRun) -> str:
-    return f"{run.wall / EPOCHS:.4f} s per pass"
-
-
-def _product(name: str, found: Mapping[str, float]) -> Product:
-    return Product(name, found["bytes"] / 1e6, found["seconds"], found["bytes"] / found["seconds"] / 1e9)
-
-
-def _pass(problem: str, taker: Entrant, runs: Mapping[Entrant, Sequence[GradientRun]], product: Product) -> Pass:
+def _pass(problem: str, taker: Entrant, runs: Mapping[Entrant, Sequence[LinearRun]], product: Product) -> Pass:
     rival = _solver(taker).rival
-    theirs = runs.get(Entrant(rival, "one-vs-rest"))
-    wall, cpu = fastest(runs[taker]).wall, min(run.cpu for run in runs[taker])
+    theirs = least(runs.get(Entrant(rival, "one-vs-rest"), ()), "wall", "cpu")
+    wall, cpu = least(runs[taker], "wall", "cpu")
     return Pass(
-        problem=problem,
-        solver=taker.name,
-        formulation=taker.form,
+        problem,
+        taker.name,
+        taker.form,
+        rival,
         seconds=wall / EPOCHS,
+        ratio=wall / theirs[0] if theirs[0] else None,
         cpu=cpu / EPOCHS,
-        rival=rival,
-        ratio=wall / fastest(theirs).wall if theirs else None,
-        cpu_ratio=cpu / min(run.cpu for run in theirs) if theirs else None,
+        cpu_ratio=cpu / theirs[1] if theirs[0] else None,
         over_product=wall / EPOCHS / product.seconds,
         gigabytes=product.megabytes / 1e3 / (wall / EPOCHS),
     )
@@ -187,26 +158,24 @@ class _Contest:
     scope: Scope
     say: Say
 
-    def run(self, taker: Entrant, effort: float) -> GradientRun:
-        alpha, limit = self.problem.alpha, self.scope.limit
-        return measure_fit(self.folder, taker, effort, self.loss, alpha, limit)
+    def run(self, taker: Entrant, effort: float) -> LinearRun:
+        return measure_fit(self.folder, taker, effort, self.loss, self.problem.alpha, self.scope.limit)
 
-    def above(self, run: GradientRun) -> float:
+    def above(self, run: LinearRun) -> float:
         return primal(self.problem, self.loss, run.W[0]) / self.optimum - 1
 
-    def arrival(self, taker: Entrant) -> tuple[float, GradientRun] | None:
+    def arrival(self, taker: Entrant) -> tuple[float, LinearRun] | None:
         """The first effort that is enough, or the last within the limit, and its run."""
-        last = None
-        efforts = _solver(taker).efforts
+        last, efforts = None, _solver(taker).efforts
         for effort in efforts[len(efforts) // 2 :][:1] if self.scope.quick else efforts:
+            words = f"{self.problem.name}, {self.loss}: {taker.name} with {effort:g}"
             try:
                 run = self.run(taker, effort)
             except TimeoutExceededError as exceeded:
-                self.say(f"{self.problem.name}, {self.loss}: {taker.name} with {effort:g}: {exceeded}")
+                self.say(f"{words}: {exceeded}")
                 break
             last = effort, run
-            told = f"{run.wall:.3f} s, {self.above(run):.1e} above the optimum"
-            self.say(f"{self.problem.name}, {self.loss}: {taker.name} with {effort:g}: {told}")
+            self.say(f"{words}: {run.wall:.3f} s, {self.above(run):.1e} above the optimum")
             if self.above(run) <= WITHIN:
                 break
         return last
@@ -220,7 +189,7 @@ def arrivals(scope: Scope, say: Say) -> list[Arrival]:
     with stored(problem, any(taker.solver == VOWPAL for taker in takers)) as folder:
         for loss in LOSSES[:1] if scope.quick else LOSSES:
             say(f"{problem.name}, {loss}: optimum")
-            contest = _Contest(problem, loss, least_primal(problem, loss), folder, scope, say)
+            contest = _Contest(problem, loss, gradientruns.least_primal(problem, loss), folder, scope, say)
             found += _arrivals(contest, [taker for taker in takers if loss in _solver(taker).losses])
     return found
 
@@ -231,26 +200,15 @@ def _arrivals(contest: _Contest, takers: Iterable[Entrant]) -> list[Arrival]:
     reached = {taker for taker, (_, run) in first.items() if contest.above(run) <= WITHIN}
     runs = {taker: [run] for taker, (_, run) in first.items()}
     for _ in range(contest.scope.repeats - 1):
-        for taker in first:
-            if taker in reached:
-                runs[taker].append(contest.run(taker, first[taker][0]))
-    return [_arrival(contest, taker, first[taker][0], taker in reached, runs[taker]) for taker in first]
-
-
-def _arrival(contest: _Contest, taker: Entrant, effort: float, reached: bool, runs: Sequence[GradientRun]) -> Arrival:
-    best = fastest(runs)
-    return Arrival(
-        problem=contest.problem.name,
-        loss=contest.loss,
-        solver=taker.name,
-        effort=effort,
-        reached=reached,
-        wall=best.wall,
-        cpu=min(run.cpu for run in runs),
-        primal=primal(contest.problem, contest.loss, best.W[0]),
-        above=contest.above(best),
-        conversion=float(best.extra.get("conversion_wall", 0.0)),
-    )
+        for taker in (taker for taker in first if taker in reached):
+            runs[taker].append(contest.run(taker, first[taker][0]))
+    found, problem, loss = [], contest.problem, contest.loss
+    for taker, some in runs.items():
+        best = fastest(some)
+        reached_primal, conversion = primal(problem, loss, best.W[0]), float(best.extra.get("conversion_wall", 0.0))
+        figures = best.wall, least(some, "cpu"), reached_primal, contest.above(best), conversion
+        found.append(Arrival(problem.name, loss, taker.name, first[taker][0], taker in reached, *figures))
+    return found
 
 
 def judged_arrivals(rows: Sequence[Arrival]) -> list[Claim]:

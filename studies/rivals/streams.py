@@ -70,7 +70,7 @@ def write_svmlight(path: Path, megabytes: float) -> None:
 def file_passes(scope: Scope, say: Say) -> tuple[list[FilePass], list[Claim]]:
     """Reading and training take turns, each in a process of its own."""
     megabytes = QUICK_MEGABYTES if scope.quick else MEGABYTES
-    name = f"svmlight, {megabytes} MB"
+    problem = f"svmlight, {megabytes} MB"
     with tempfile.TemporaryDirectory(prefix="larank-svmlight-") as folder:
         path = Path(folder) / "examples.svm"
         write_svmlight(path, megabytes)
@@ -78,13 +78,16 @@ def file_passes(scope: Scope, say: Say) -> tuple[list[FilePass], list[Claim]]:
         def measure(task: str, **given: Any) -> dict[str, Any]:
             return ask(TASKS, task, Path(folder), 1, scope.limit, file=str(path), **given)
 
-        runs: dict[str, list[dict[str, Any]]] = {}
+        runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ("reading", *ALGORITHMS)}
         for _ in range(scope.repeats):
-            runs.setdefault("reading", []).append(measure("read_file"))
-            for algorithm in ALGORITHMS:
-                runs.setdefault(algorithm, []).append(measure("fit_file", algorithm=algorithm))
-        say(f"{name}: " + ", ".join(f"{key} {_least(found, 'wall'):.2f} s" for key, found in runs.items()))
-    rows = [_file_pass(name, key, found, runs["reading"]) for key, found in runs.items()]
+            for name, of in runs.items():
+                of.append(measure("read_file") if name == "reading" else measure("fit_file", algorithm=name))
+        say(f"{problem}: " + ", ".join(f"{key} {_least(found, 'wall'):.2f} s" for key, found in runs.items()))
+    wall, cpu = (_least(runs["reading"], key) for key in ("wall", "cpu"))
+    rows = []
+    for name, of in runs.items():
+        seconds, cpu_seconds = _least(of, "wall"), _least(of, "cpu")
+        rows.append(FilePass(problem, name, of[0]["rows"], seconds, seconds / wall, cpu_seconds, cpu_seconds / cpu))
     said = "{0.problem}: a pass of {0.solver} takes {0.ratio:.2f} times reading it"
     all_threads = "({0.cpu_ratio:.2f} in CPU seconds of all threads)"
     return rows, [Claim(f"{said} {all_threads}".format(row), row.ratio, most=READING_BAR) for row in rows[1:]]
@@ -92,14 +95,6 @@ def file_passes(scope: Scope, say: Say) -> tuple[list[FilePass], list[Claim]]:
 
 def _least(runs: Sequence[dict[str, Any]], key: str) -> float:
     return min(float(run[key]) for run in runs)
-
-
-def _file_pass(
-    problem: str, solver: str, runs: Sequence[dict[str, Any]], reading: Sequence[dict[str, Any]]
-) -> FilePass:
-    wall, cpu = (_least(runs, key) for key in ("wall", "cpu"))
-    ratios = {"ratio": wall / _least(reading, "wall"), "cpu_ratio": cpu / _least(reading, "cpu")}
-    return FilePass(problem, solver, runs[0]["rows"], wall, cpu=cpu, **ratios)
 
 
 # ---- Noise ----
@@ -122,22 +117,19 @@ def noise(scope: Scope, say: Say) -> tuple[list[Noise], list[Claim]]:
     """Defaults of `partial_fit`, against multinomial logistic regression on all rows at once."""
     count = QUICK_NOISE_ROWS if scope.quick else NOISE_ROWS
     rows = []
-    with storage.stored("noise", {}, {}) as folder:
+    with storage.stored("noise", {}) as folder:
         for seed in range(1 if scope.quick else NOISE_SEEDS):
             found = ask(TASKS, "noise", folder, 1, scope.limit, rows=count, seed=seed)
             learners = "larank", "larankclassifier", "sgdclassifier", "sgdclassifier-averaged"
             accuracies = (found[name] for name in learners)
             rows.append(Noise(f"noise, {count} rows", seed, found["optimum"], *accuracies))
             say(f"noise, seed {seed}: " + ", ".join(f"{name} {value:.4f}" for name, value in found.items()))
-    ours = {"larank": [row.larank for row in rows], "LaRankClassifier": [row.dual for row in rows]}
-    return rows, [_below_optimum(name, rows, accuracies) for name, accuracies in ours.items()]
-
-
-def _below_optimum(name: str, rows: Sequence[Noise], accuracies: Sequence[float]) -> Claim:
-    below = [100 * (row.optimum - accuracy) for row, accuracy in zip(rows, accuracies, strict=True)]
-    mean, worst = float(np.mean(below)), max(below)
-    said = f"noise: {name} is {mean:.2f} points below the optimum in the mean of {len(rows)} seeds"
-    return Claim(f"{said}, {worst:.2f} at worst", worst, most=POINTS_BAR)
+    claims = []
+    for name, field in (("larank", "larank"), ("LaRankClassifier", "dual")):
+        below = [100 * (row.optimum - getattr(row, field)) for row in rows]
+        said = f"noise: {name} is {np.mean(below):.2f} points below the optimum in the mean of {len(rows)} seeds"
+        claims.append(Claim(f"{said}, {max(below):.2f} at worst", max(below), most=POINTS_BAR))
+    return rows, claims
 
 
 @dataclass(frozen=True)
@@ -162,12 +154,15 @@ def prequential(scope: Scope, say: Say) -> tuple[list[Prequential], list[Claim]]
     X, y = datasets.load(COVTYPE, LINEAR).merged()
     rows = slice(QUICK_ROWS if scope.quick else None)
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in LEARNERS}
-    with storage.stored(COVTYPE, {"X_train": X[rows].toarray(), "y_train": y[rows]}, {}) as folder:
+    with storage.stored(COVTYPE, {"X_train": X[rows].toarray(), "y_train": y[rows]}) as folder:
         for _ in range(scope.repeats):
             for name, runs in found.items():
                 runs.append(ask(TASKS, "prequential", folder, 1, scope.limit, learner=name))
                 say(f"{COVTYPE}: {name}: {runs[-1]['accuracy']:.4f}, {runs[-1]['both']:,.0f} rows/s")
-    shown = [_prequential(name, runs) for name, runs in found.items()]
+    shown = []
+    for name, runs in found.items():
+        learning, both = (max(float(run[key]) for run in runs) for key in ("learning", "both"))
+        shown.append(Prequential(COVTYPE, name, runs[0]["accuracy"], learning, both))
     ours, averaged = shown[0], shown[-1]
     said = f"{COVTYPE}: prequential accuracy {ours.accuracy:.4f}, averaged SGDClassifier {averaged.accuracy:.4f}"
     rate = f"{COVTYPE}: {ours.both:,.0f} rows/s predicted and learned"
@@ -175,11 +170,6 @@ def prequential(scope: Scope, say: Say) -> tuple[list[Prequential], list[Claim]]
         Claim(rate, ours.both, least=ROWS_BAR, bar=f"{ROWS_BAR:,}"),
         Claim(said, ours.accuracy, least=averaged.accuracy, bar="no lower"),
     ]
-
-
-def _prequential(name: str, runs: Sequence[dict[str, Any]]) -> Prequential:
-    rates = (max(float(run[key]) for run in runs) for key in ("learning", "both"))
-    return Prequential(COVTYPE, name, runs[0]["accuracy"], *rates)
 
 
 # ---- Memory ----
@@ -202,22 +192,20 @@ class Length:
 
 def lengths(scope: Scope, say: Say) -> tuple[list[Length], list[Claim]]:
     """Ten features, drawn on the fly in blocks; a process for each run of each length."""
-    found: dict[int, list[dict[str, Any]]] = {}
-    with storage.stored("stream", {}, {}) as folder:
+    counts = QUICK_LENGTHS if scope.quick else LENGTHS
+    found: dict[int, list[dict[str, Any]]] = {count: [] for count in counts}
+    with storage.stored("stream", {}) as folder:
         for _ in range(scope.repeats):
-            for count in QUICK_LENGTHS if scope.quick else LENGTHS:
-                run = ask(TASKS, "endless", folder, 1, scope.limit, rows=count)
-                found.setdefault(count, []).append(run)
-                say(f"stream of {count:,} rows: peak {run['peak'] / 1e6:.1f} MB, {run['wall']:.1f} s")
-    rows = [_length(count, runs) for count, runs in found.items()]
+            for count, runs in found.items():
+                runs.append(ask(TASKS, "endless", folder, 1, scope.limit, rows=count))
+                say(f"stream of {count:,} rows: peak {runs[-1]['peak'] / 1e6:.1f} MB, {runs[-1]['wall']:.1f} s")
+    rows = []
+    for count, runs in found.items():
+        peaks = [int(run["peak"]) for run in runs]
+        rows.append(Length("stream", count, min(peaks), max(peaks), _least(runs, "wall")))
     growth, least = rows[-1].most / rows[-2].most, rows[-1].least / rows[-2].least
     said = (
         f"stream: the highest peak of {rows[-1].rows:,} rows is {growth:.2f} times that of {rows[-2].rows:,}, the "
         f"lowest {least:.2f} times"
     )
     return rows, [Claim(said, growth, most=GROWTH_BAR)]
-
-
-def _length(count: int, runs: Sequence[dict[str, Any]]) -> Length:
-    peaks = [int(run["peak"]) for run in runs]
-    return Length("stream", count, min(peaks), max(peaks), _least(runs, "wall"))

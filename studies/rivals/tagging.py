@@ -85,15 +85,14 @@ def _quality(problem: str, data: Dataset, predicted: Sequence[Sequence[str]]) ->
 
 
 def _ours(problem: str, solver: str, settings: Mapping[str, Any], data: Dataset, seeds: range) -> Row:
-    found = []
-    began = time.process_time()
+    qualities, seconds = [], []
     for seed in seeds:
-        tagger = SequenceTagger(random_state=seed, n_jobs=1, **settings).fit(data.X_train, data.y_train)
-        found.append((tagger, time.process_time() - began))
         began = time.process_time()
-    qualities = [_quality(problem, data, tagger.predict(data.X_test)) for tagger, _ in found]
+        tagger = SequenceTagger(random_state=seed, n_jobs=1, **settings).fit(data.X_train, data.y_train)
+        seconds.append(time.process_time() - began)
+        qualities.append(_quality(problem, data, tagger.predict(data.X_test)))
     deviation = float(np.std(qualities)) if len(qualities) > 1 else None
-    return Row(problem, solver, float(np.mean(qualities)), deviation, float(np.mean([spent for _, spent in found])))
+    return Row(problem, solver, float(np.mean(qualities)), deviation, float(np.mean(seconds)))
 
 
 def _crfsuite(problem: str, solver: str, made: Callable[[Dataset], tuple[Features, Features]], data: Dataset) -> Row:

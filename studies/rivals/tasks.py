@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from scipy import sparse
 
 from studies import storage, trial
 from studies.rivals.libraries import KINDS, larank, vowpal
-from studies.rivals.libraries.solver import CSR, GradientSet, TaggerFit, TrainingSet
+from studies.rivals.libraries.solver import CSR, GradientSet, TaggerFit, TrainingSet, timed_fit
 from studies.rivals.products import time_products
 from studies.trial import Stopwatch, imported
 
@@ -27,16 +27,27 @@ def _solver(request: dict[str, Any]) -> Any:
     return solver.having(**request["settings"]) if request.get("settings") else solver
 
 
-def _read(folder: Path, form: str, dtype: str) -> TrainingSet:
-    """The training set that a study has stored, in the precision it demands or else in the one that is liked."""
-    about = storage.about(folder)
-    X = storage.matrix(folder, f"X_train_{form}").astype(about["dtype"] or dtype, copy=False)
-    return TrainingSet(X, storage.array(folder, "y_train"), about["C"], about["gamma"])
+def _read(request: dict[str, Any], dtype: str) -> TrainingSet:
+    """The training set that a study has stored, in the precision it demands or else in the one that is liked.
+
+    C may be another than the problem's.
+    """
+    folder, about = Path(request["folder"]), storage.about(Path(request["folder"]))
+    X = storage.matrix(folder, f"X_train_{request.get('form', CSR)}").astype(about["dtype"] or dtype, copy=False)
+    return TrainingSet(X, storage.array(folder, "y_train"), request.get("C") or about["C"], about["gamma"])
 
 
-def _test(folder: Path, form: str, dtype: str) -> tuple[Any, Any]:
-    X = storage.matrix(folder, f"X_test_{form}")
-    return X.astype(storage.about(folder)["dtype"] or dtype, copy=False), storage.array(folder, "y_test")
+def _train(request: dict[str, Any], solver: Any, fit: Callable[[TrainingSet], Any]) -> tuple[Any, Any, dict[str, Any]]:
+    return trial.train(solver.requires, lambda: _read(request, solver.dtype), fit)
+
+
+def _error(request: dict[str, Any], dtype: str, predict: Callable[[Any], Any]) -> tuple[float, Stopwatch]:
+    """The share of the test set that is predicted wrongly, and the time it takes."""
+    folder = Path(request["folder"])
+    X = storage.matrix(folder, f"X_test_{request['form']}").astype(storage.about(folder)["dtype"] or dtype, copy=False)
+    with Stopwatch() as watch:
+        labels = predict(X)
+    return float(np.mean(labels != storage.array(folder, "y_test"))), watch
 
 
 # ---- Linear ----
@@ -44,28 +55,22 @@ def _test(folder: Path, form: str, dtype: str) -> tuple[Any, Any]:
 
 def fit_linear(request: dict[str, Any]) -> dict[str, Any]:
     """Train once; the weights go to a file."""
-    solver, folder = _solver(request), Path(request["folder"])
-    _, fitted, figures = trial.train(
-        solver.requires,
-        lambda: _read(folder, request.get("form", CSR), solver.dtype),
-        lambda data: solver.fit(data, request["tolerance"]),
-    )
+    solver = _solver(request)
+    _, fitted, figures = _train(request, solver, lambda data: solver.fit(data, request["tolerance"]))
     np.save(request["weights"], fitted.weights())
     return figures
 
 
 def epoch(request: dict[str, Any]) -> dict[str, Any]:
     """CPU seconds of one full loop of larank and of X @ W by scipy, best of a few interleaved trials."""
-    data = _read(Path(request["folder"]), "csr", "float64")
+    data = _read(request, "float64")
     W = np.ones((data.X.shape[1], int(data.y.max()) + 1), dtype=data.X.dtype)
     settings = {"stop": "violation", "tol": 1e-12, "shrinking": False, "cooling": False, "fit_intercept": False}
     estimator = imported(larank.LINEAR[0].requires)
 
     def loops(count: int) -> float:
         model = estimator("crammer-singer", C=data.C, max_iter=count, random_state=0, **settings)
-        with Stopwatch() as watch:
-            model.fit(data.X, data.y)
-        return watch.cpu
+        return timed_fit(model, data).cpu
 
     def product() -> float:
         with Stopwatch() as watch:
@@ -80,7 +85,7 @@ def epoch(request: dict[str, Any]) -> dict[str, Any]:
 
 def threads(request: dict[str, Any]) -> dict[str, Any]:
     """Wall seconds and passes of the linear solver with one thread and with two, seed by seed in turns."""
-    data = _read(Path(request["folder"]), "csr", "float64")
+    data = _read(request, "float64")
     estimator = imported(larank.LINEAR[0].requires)
     seconds: dict[int, list[float]] = {1: [], 2: []}
     passes: dict[int, list[float]] = {1: [], 2: []}
@@ -88,12 +93,10 @@ def threads(request: dict[str, Any]) -> dict[str, Any]:
     for seed in range(request["repeats"]):
         for n_jobs in seconds:
             model = estimator("crammer-singer", C=data.C, fit_intercept=False, n_jobs=n_jobs, random_state=seed)
-            with Stopwatch() as watch:
-                model.fit(data.X, data.y)
-            seconds[n_jobs].append(watch.wall)
+            seconds[n_jobs].append(timed_fit(model, data).wall)
             passes[n_jobs].append(model.result_.iterations)
             gaps.append(model.result_.relative_gap)
-    alone, together = (min(seconds[n_jobs]) for n_jobs in seconds)
+    alone, together = map(min, seconds.values())
     means = {f"passes_{name}": float(np.mean(passes[n_jobs])) for n_jobs, name in ((1, "alone"), (2, "together"))}
     return {"alone": alone, "together": together, **means, "gap": max(gaps)}
 
@@ -103,7 +106,7 @@ def passes(request: dict[str, Any]) -> dict[str, Any]:
     from larank.blocks.workers import Workers
     from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective
 
-    data = _read(Path(request["folder"]), request["form"], "float32")
+    data = _read(request, "float32")
     X, classes = data.X, int(data.y.max()) + 1
     examples = Examples(X, data.y.astype(np.int32), np.full(len(data.y), data.C), classes)
     workers = Workers(request["threads"])
@@ -138,12 +141,9 @@ def _bytes(X: Any) -> int:
 
 def fit_gradient(request: dict[str, Any]) -> dict[str, Any]:
     """Train once, with this effort; the weights go to a file."""
-    solver = _solver(request)
-    _, fitted, figures = trial.train(
-        solver.requires,
-        lambda: _gradient_set(request, solver.dtype),
-        lambda data: solver.fit(data, request["effort"]),
-    )
+    solver, effort = _solver(request), request["effort"]
+    read = partial(_gradient_set, request, solver.dtype)
+    _, fitted, figures = trial.train(solver.requires, read, lambda data: solver.fit(data, effort))
     np.save(request["weights"], fitted.weights())
     return figures
 
@@ -176,18 +176,11 @@ def _gradient_set(request: dict[str, Any], dtype: str) -> GradientSet:
 def fit_kernel(request: dict[str, Any]) -> dict[str, Any]:
     """Train, note the memory, predict the test set, and see what was reached.
 
-    `C` may be another than the problem's; with `products` the bare products are timed where their shapes are known.
+    With `products` the bare products are timed where their shapes are known.
     """
-    solver, folder, form, threads = _solver(request), Path(request["folder"]), request["form"], request["threads"]
-
-    def read() -> TrainingSet:
-        data = _read(folder, form, solver.dtype)
-        return replace(data, C=request.get("C") or data.C)
-
-    data, fitted, figures = trial.train(solver.requires, read, lambda data: solver.fit(data, threads))
-    X, y = _test(folder, form, solver.dtype)
-    with Stopwatch() as watch:
-        labels = fitted.predict(X)
+    solver, threads = _solver(request), request["threads"]
+    data, fitted, figures = _train(request, solver, lambda data: solver.fit(data, threads))
+    error, watch = _error(request, solver.dtype, fitted.predict)
     reached = fitted.objectives()
     wanted = request.get("products") and fitted.blocks
     product = time_products(data.X, fitted.blocks, threads) if wanted else None
@@ -195,7 +188,7 @@ def fit_kernel(request: dict[str, Any]) -> dict[str, Any]:
         **figures,
         "predict": watch.wall,
         "predict_cpu": watch.cpu,
-        "error": float(np.mean(labels != y)),
+        "error": error,
         "support_patterns": int(fitted.support_patterns),
         "support_vectors": int(fitted.support_vectors),
         "objective": reached.problem,
@@ -208,44 +201,29 @@ def fit_kernel(request: dict[str, Any]) -> dict[str, Any]:
 
 def certificate(request: dict[str, Any]) -> dict[str, float]:
     """Seconds and objectives of the certificate of larank's one pass."""
-    data = _read(Path(request["folder"]), request["form"], larank.ONLINE.dtype)
-    return larank.ONLINE.certify(data, request["threads"])
+    return larank.ONLINE.certify(_read(request, larank.ONLINE.dtype), request["threads"])
 
 
 def path(request: dict[str, Any]) -> dict[str, Any]:
     """Train the exact solver for several values of C."""
-    folder, threads, costs = Path(request["folder"]), request["threads"], request["costs"]
-    _, _, figures = trial.train(
-        larank.EXACT.requires,
-        lambda: _read(folder, request["form"], larank.EXACT.dtype),
-        lambda data: larank.EXACT.path(data, threads, costs),
-    )
+    exact = larank.EXACT
+    _, _, figures = _train(request, exact, lambda data: exact.path(data, request["threads"], request["costs"]))
     return figures
 
 
 def search(request: dict[str, Any]) -> dict[str, Any]:
     """Choose C and gamma by cross-validation, train with them, and test."""
-    folder, form = Path(request["folder"]), request["form"]
-    grid = {"costs": request["costs"], "gammas": request["gammas"], "folds": request["folds"]}
-    _, found, figures = trial.train(
-        larank.EXACT.requires,
-        lambda: _read(folder, form, larank.EXACT.dtype),
-        lambda data: larank.EXACT.search(data, request["threads"], request["method"], **grid),
-    )
-    X, y = _test(folder, form, larank.EXACT.dtype)
-    return {**figures, "error": float(np.mean(found.predict(X) != y))}
+    exact, grid = larank.EXACT, {name: request[name] for name in ("method", "costs", "gammas", "folds")}
+    _, found, figures = _train(request, exact, lambda data: exact.search(data, request["threads"], **grid))
+    return {**figures, "error": _error(request, exact.dtype, found.predict)[0]}
 
 
 def learn(request: dict[str, Any]) -> dict[str, Any]:
     """Learn from so many labels, then test."""
-    folder, form, learner = Path(request["folder"]), request["form"], _solver(request)
-    _, learned, figures = trial.train(
-        learner.requires,
-        lambda: _read(folder, form, learner.dtype),
-        lambda data: learner.learn(data, request["labels"], request["threads"]),
-    )
-    X, y = _test(folder, form, learner.dtype)
-    error = float(np.mean(learned.predict(X) != y))
+    learner = _solver(request)
+    labels, threads = request["labels"], request["threads"]
+    _, learned, figures = _train(request, learner, lambda data: learner.learn(data, labels, threads))
+    error, _ = _error(request, learner.dtype, learned.predict)
     return {**figures, "labels": learned.labels, "error": error, "support_vectors": int(learned.support_vectors)}
 
 

@@ -1,11 +1,13 @@
-"""The compiled concept labeller beside its formulas: scores, order of labelling, gradients and steps."""
+"""The compiled concept labeller and its lexicon beside their formulas: scores, order of labelling, gradients, steps."""
 
-import itertools
+from collections import defaultdict
+from itertools import chain, permutations, product
 
 import numpy as np
 import pytest
 
-from larank import _core, _core_hooks
+from larank import ConceptLabeler, _core, _core_hooks
+from larank.ambiguous.house import make_triples
 from references import concepts
 
 STRATEGIES = ("order-free", "left-right", "independent")
@@ -46,33 +48,29 @@ def corpus(words, labels, universe):
     )
 
 
+def checked(labeler, *sentence):
+    """A corpus of one sentence that the labeller may learn from."""
+    given = corpus(*sentence)
+    labeler.check(given)
+    return given
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("relations", [0, 1, 2])
-@pytest.mark.parametrize("seed", range(5))
-def test_scores_are_what_a_label_adds_to_the_sum_over_words(strategy, relations, seed):
+@pytest.mark.parametrize("seed", range(10))
+def test_words_are_labelled_in_the_order_of_the_strategy_by_what_labels_add_to_the_sum(strategy, relations, seed):
     labeler, weights = random_labeler(seed, strategy, relations)
     words, _, universe = random_sentence(seed, relations, length=1 + seed % 5)
-    order, scores = labeler.trace(corpus(words, (), universe), 0)
-    network = concepts.Network(weights, words, universe, WINDOW)
-    labels = [None] * len(words)
-    for place, of_symbols in zip(order, scores, strict=True):
-        expected = [network.score(labels, place, c) for c in CONCEPTS]
-        np.testing.assert_allclose(of_symbols[1:], expected, atol=1e-9)
-        if strategy != "independent":
-            labels[place] = 1 + int(of_symbols[1:].argmax())
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("seed", range(10))
-def test_words_are_labelled_in_the_order_of_the_strategy(strategy, seed):
-    labeler, weights = random_labeler(seed, strategy)
-    words, _, universe = random_sentence(seed)
-    order, _ = labeler.trace(corpus(words, (), universe), 0)
-    found = labeler.predict(corpus(words, (), universe), 0, 1)
-    network = concepts.Network(weights, words, universe, WINDOW)
+    given, network = corpus(words, (), universe), concepts.Network(weights, words, universe, WINDOW)
+    order, scores = labeler.trace(given, 0)
     steps = concepts.labelled(network, strategy, CONCEPTS)
     assert [j for j, _ in steps] == order.tolist()
-    assert dict(steps) == dict(enumerate(found.tolist()))
+    assert dict(steps) == dict(enumerate(labeler.predict(given, 0, 1).tolist()))
+    labels = [None] * len(words)
+    for (j, label), found in zip(steps, scores, strict=True):
+        np.testing.assert_allclose(found[1:], [network.score(labels, j, c) for c in CONCEPTS], atol=1e-9)
+        if strategy != "independent":
+            labels[j] = label
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -82,28 +80,25 @@ def test_the_order_is_the_best_of_all_orders_and_labels(seed):
     words, _, universe = random_sentence(seed, length=3)
     network = concepts.Network(weights, words, universe, WINDOW)
 
-    def sequence(order, symbols):
-        labels, scores = [None] * 3, []
-        for j, c in zip(order, symbols, strict=True):
-            scores.append(network.score(labels, j, c))
+    def scores(steps):
+        labels = [None] * 3
+        for j, c in steps:
+            yield network.score(labels, j, c)
             labels[j] = c
-        return scores
 
-    every = itertools.product(itertools.permutations(range(3)), itertools.product(CONCEPTS, repeat=3))
-    order, symbols = max(every, key=lambda pair: sequence(*pair))
+    every = product(permutations(range(3)), product(CONCEPTS, repeat=3))
+    best = max((list(zip(*pair, strict=True)) for pair in every), key=lambda steps: list(scores(steps)))
     found, _ = labeler.trace(corpus(words, (), universe), 0)
-    assert found.tolist() == list(order)
-    assert labeler.predict(corpus(words, (), universe), 0, 1)[found].tolist() == list(symbols)
+    labels = labeler.predict(corpus(words, (), universe), 0, 1)
+    assert list(zip(found.tolist(), labels[found].tolist(), strict=True)) == best
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_without_context_every_order_gives_the_same_labels(seed):
-    predicted = []
-    for strategy in STRATEGIES:
-        labeler, _ = random_labeler(seed, strategy, window=1)
-        words, _, universe = random_sentence(seed)
-        predicted.append(labeler.predict(corpus(words, (), universe), 0, 1).tolist())
-    assert predicted[0] == predicted[1] == predicted[2]
+    words, _, universe = random_sentence(seed)
+    given, labelers = corpus(words, (), universe), [random_labeler(seed, name, window=1)[0] for name in STRATEGIES]
+    first, *others = (labeler.predict(given, 0, 1).tolist() for labeler in labelers)
+    assert others == [first, first]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -121,9 +116,7 @@ def test_a_step_goes_along_the_gradient(strategy, relations, margin, seed):
     good = concepts.Aligned(labels)
     terms, _ = concepts.violated(network, strategy, CONCEPTS, good, margin)
     assert terms
-    given = corpus(words, labels, universe)
-    labeler.check(given)
-    labeler.learn(given, FIRST, np.array([RATE]))
+    labeler.learn(checked(labeler, words, labels, universe), FIRST, np.array([RATE]))
     assert_moved_along(labeler, weights, concepts.gradient(network, terms))
 
 
@@ -139,10 +132,8 @@ def test_a_step_with_a_bag_raises_the_pairs_that_the_lexicon_allows(strategy, ma
     network = concepts.Network(weights, words, universe, WINDOW)
     good = concepts.Bag(scores, words, bag)
     terms, _ = concepts.violated(network, strategy, CONCEPTS, good, margin)
-    given = corpus(words, bag, universe)
-    labeler.check(given)
-    lexicon = _core.ConceptLexicon(scores, np.isin(range(SYMBOLS), bag).astype(np.uint8))
-    labeler.learn_bags(given, lexicon, FIRST, np.array([RATE]), 0.0)
+    lexicon = lexicon_of(scores, np.isin(range(SYMBOLS), bag))
+    labeler.learn_bags(checked(labeler, words, bag, universe), lexicon, FIRST, np.array([RATE]), 0.0)
     assert_moved_along(labeler, weights, concepts.gradient(network, terms))
     np.testing.assert_array_equal(lexicon.scores, scores)
 
@@ -160,11 +151,9 @@ def assert_moved_along(labeler, weights, gradient):
 @pytest.mark.parametrize("seed", range(10))
 def test_steps_are_bounded_however_large_the_rate(seed):
     labeler, weights = random_labeler(seed)
-    words, labels, universe = random_sentence(seed)
-    given = corpus(words, labels, universe)
-    labeler.check(given)
+    given = checked(labeler, *random_sentence(seed))
     for _ in range(50):
-        labeler.learn(given, np.zeros(1, dtype=np.int64), np.array([1e9]))
+        labeler.learn(given, FIRST, np.array([1e9]))
     assert all(np.isfinite(array).all() for array in labeler.weights)
     assert max(np.abs(array).max() for array in labeler.weights) < 100 * max(np.abs(array).max() for array in weights)
 
@@ -180,10 +169,7 @@ def test_what_is_not_in_the_universe_is_no_label():
 def test_all_instruction_sets_learn_the_same(level):
     def learned():
         labeler, _ = random_labeler(3)
-        words, labels, universe = random_sentence(3)
-        given = corpus(words, labels, universe)
-        labeler.check(given)
-        labeler.learn(given, np.zeros(5, dtype=np.int64), np.full(5, 0.1))
+        labeler.learn(checked(labeler, *random_sentence(3)), np.zeros(5, dtype=np.int64), np.full(5, 0.1))
         return labeler.weights
 
     expected = learned()
@@ -195,38 +181,85 @@ def test_all_instruction_sets_learn_the_same(level):
         _core_hooks.set_simd_level(_core.simd_levels()[-1])
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"words": [9]}, "words must be"),
-        ({"labels": [0]}, "labels must be symbols"),
-        ({"labels": [7]}, "labels must be symbols"),
-        ({"universe": np.full((2, SYMBOLS), 9)}, "universes must lead to symbols"),
-        ({"universe": np.zeros((1, SYMBOLS), int)}, "a row per relation"),
-    ],
-)
-def test_what_would_be_read_beyond_the_tables_is_refused(change, complaint):
-    labeler, _ = random_labeler(0)
-    given = {"words": [1], "labels": [2], "universe": np.zeros((2, SYMBOLS), int)} | change
-    with pytest.raises(ValueError, match=complaint):
-        labeler.check(corpus(given["words"], given["labels"], given["universe"]))
+NOTHING = np.zeros((2, SYMBOLS), int)
+REFUSED = [
+    (lambda one: one.check(corpus([9], [2], NOTHING)), "words must be"),
+    (lambda one: one.check(corpus([1], [0], NOTHING)), "labels must be symbols"),
+    (lambda one: one.check(corpus([1], [7], NOTHING)), "labels must be symbols"),
+    (lambda one: one.check(corpus([1], [2], NOTHING + 9)), "universes must lead to symbols"),
+    (lambda one: one.check(corpus([1], [2], NOTHING[:1])), "a row per relation"),
+    (lambda one: one.learn(corpus([1], [2], NOTHING), FIRST, np.ones(1)), "call check"),
+    (lambda one: one.learn(checked(one, [1], [2], NOTHING), FIRST, np.array([np.nan])), "rates must be finite"),
+    (lambda one: learn_lexicon(one, [1], [1], lexicon_of(np.zeros((2, SYMBOLS)))), "words and symbols of the labeler"),
+    (lambda one: lexicon_of(np.zeros((2, 3)), is_met=np.zeros(2)), "one per symbol"),
+]
 
 
-def test_right_labels_without_a_score_are_no_silent_success():
+@pytest.mark.parametrize(("call", "complaint"), REFUSED, ids=[complaint for _, complaint in REFUSED])
+def test_what_cannot_be_learned_from_is_refused_and_changes_nothing(call, complaint):
     labeler, weights = random_labeler(0)
-    broken = tuple(np.full_like(array, np.finfo(array.dtype).max) for array in weights)
-    words, labels, universe = random_sentence(0)
-    given = corpus(words, labels, universe)
-    labeler.check(given)
-    labeler.weights = broken
+    with pytest.raises(ValueError, match=complaint):
+        call(labeler)
+    for one, other in zip(labeler.weights, weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_scores_that_overflow_are_refused():
+    labeler, weights = random_labeler(0)
+    given = checked(labeler, *random_sentence(0))
+    labeler.weights = tuple(np.full_like(array, np.finfo(array.dtype).max) for array in weights)
     with pytest.raises(ValueError, match="scores overflow"):
         labeler.learn(given, FIRST, np.ones(1))
-    with pytest.raises(ValueError, match="rates must be finite"):
-        labeler.learn(given, FIRST, np.array([np.nan]))
 
 
-def test_a_corpus_must_be_checked_before_it_is_learned_from():
-    labeler, _ = random_labeler(0)
-    words, labels, universe = random_sentence(0)
-    with pytest.raises(ValueError, match="call check"):
-        labeler.learn(corpus(words, labels, universe), np.zeros(1, dtype=np.int64), np.ones(1))
+# The lexicon by which bags are shared out among words
+
+
+def lexicon_of(scores, is_met=None):
+    is_met = np.zeros(scores.shape[1]) if is_met is None else is_met
+    return _core.ConceptLexicon(scores, np.asarray(is_met, dtype=np.uint8))
+
+
+def learn_lexicon(labeler, words, bag, lexicon):
+    given = checked(labeler, words, bag, np.zeros((2, SYMBOLS), int))
+    labeler.learn_lexicon(given, lexicon, FIRST, np.array([0.3]))
+
+
+def shared_out(scores, words, bag, is_met):
+    """The probabilities of the symbols that were met, and the shares of the bag, of each word."""
+    p = np.where(is_met, np.exp(scores[words]), 0)
+    p /= p.sum(axis=1, keepdims=True)
+    shares = p[:, bag]
+    for _ in range(10):
+        shares = shares / shares.sum(axis=0)
+        shares /= shares.sum(axis=1, keepdims=True)
+    return p, shares
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_step_of_the_lexicon_is_that_of_the_formulas(seed):
+    random = np.random.default_rng(seed)
+    length = 1 + seed % 5
+    words, bag = random.integers(1, WORDS, length), random.integers(1, SYMBOLS, length)
+    lexicon = lexicon_of(scores := random.normal(size=(WORDS, SYMBOLS)))
+    learn_lexicon(random_labeler(seed)[0], words, bag, lexicon)
+    is_met = np.isin(range(SYMBOLS), bag)
+    p, shares = shared_out(scores, words, bag, is_met)
+    for i, word in enumerate(words):
+        scores[word] -= 0.3 * p[i]
+        np.add.at(scores[word], bag, 0.3 * shares[i])
+    np.testing.assert_allclose(lexicon.scores, scores, atol=1e-12)
+    np.testing.assert_array_equal(lexicon.is_met, is_met)
+
+
+def test_words_of_the_house_find_their_concepts():
+    triples = make_triples(1000, random_state=3)
+    labeler = ConceptLabeler((), supervision="bags", hidden_size=4, epochs=1, random_state=0)
+    learner = labeler.fit(triples.words, [sorted(names) for names in triples.concepts])._learner
+    meant = defaultdict(set)
+    for word, name in zip(chain(*triples.words), chain(*triples.concepts), strict=True):
+        meant[word].add(name)
+    unambiguous = {word: names for word, names in meant.items() if len(names) == 1}
+    assert len(unambiguous) == 69  # all but six pronouns
+    found = learner.lexicon.scores.argmax(axis=1)
+    assert {word: {learner.names[found[learner.words[word]]]} for word in unambiguous} == unambiguous

@@ -25,37 +25,21 @@ def squared(X):
     return np.einsum("ij,ij->i", X, X)
 
 
-def rbf(tile, X, Z):
-    _core.map_rbf(tile, squared(X), squared(Z), 0.3)
-
-
-def poly(tile, X, Z):
-    _core.map_polynomial(tile, 0.3, 0.5, 3)
-
-
-def sigmoid(tile, X, Z):
-    _core.map_sigmoid(tile, 0.3, -0.5)
-
-
-def laplacian(tile, X, Z):
-    _core.compare_laplacian(X, Z, 0.3, tile)
-
-
-def chi2(tile, X, Z):
-    _core.compare_chi_squared(X, Z, 0.3, tile)
-
-
-def intersection(tile, X, Z):
-    _core.compare_intersection(X, Z, 0.0, tile)
-
-
+FILL = {
+    "rbf": lambda tile, X, Z: _core.map_rbf(tile, squared(X), squared(Z), 0.3),
+    "poly": lambda tile, X, Z: _core.map_polynomial(tile, 0.3, 0.5, 3),
+    "sigmoid": lambda tile, X, Z: _core.map_sigmoid(tile, 0.3, -0.5),
+    "laplacian": lambda tile, X, Z: _core.compare_laplacian(X, Z, 0.3, tile),
+    "chi2": lambda tile, X, Z: _core.compare_chi_squared(X, Z, 0.3, tile),
+    "intersection": lambda tile, X, Z: _core.compare_intersection(X, Z, 0.0, tile),
+}
 REFERENCE = {
-    rbf: lambda X, Z: pairwise.rbf_kernel(X, Z, gamma=0.3),
-    poly: lambda X, Z: pairwise.polynomial_kernel(X, Z, gamma=0.3, coef0=0.5, degree=3),
-    sigmoid: lambda X, Z: pairwise.sigmoid_kernel(X, Z, gamma=0.3, coef0=-0.5),
-    laplacian: lambda X, Z: pairwise.laplacian_kernel(X, Z, gamma=0.3),
-    chi2: lambda X, Z: pairwise.chi2_kernel(X, Z, gamma=0.3),
-    intersection: lambda X, Z: np.minimum(X[:, None], Z[None]).sum(axis=2),
+    "rbf": lambda X, Z: pairwise.rbf_kernel(X, Z, gamma=0.3),
+    "poly": lambda X, Z: pairwise.polynomial_kernel(X, Z, gamma=0.3, coef0=0.5, degree=3),
+    "sigmoid": lambda X, Z: pairwise.sigmoid_kernel(X, Z, gamma=0.3, coef0=-0.5),
+    "laplacian": lambda X, Z: pairwise.laplacian_kernel(X, Z, gamma=0.3),
+    "chi2": lambda X, Z: pairwise.chi2_kernel(X, Z, gamma=0.3),
+    "intersection": lambda X, Z: np.minimum(X[:, None], Z[None]).sum(axis=2),
 }
 
 
@@ -72,24 +56,31 @@ def pairs_of_rows(draw):
 
 def values_of(kernel, X, Z, tile):
     tile[...] = X @ Z.T
-    kernel(tile, X, Z)
+    FILL[kernel](tile, X, Z)
     return tile
 
 
-@pytest.mark.parametrize("kernel", REFERENCE, ids=lambda kernel: kernel.__name__)
+def same_on_every_level(compute):
+    """Return what is computed with each instruction set, which must be the same to the last bit."""
+    found = {}
+    for level in LEVELS:
+        _core.set_simd_level(level)
+        found[level] = compute()
+        assert found[level].tobytes() == found["scalar"].tobytes(), level
+    return found["scalar"]
+
+
+@pytest.mark.parametrize("kernel", REFERENCE)
 @given(pairs_of_rows())
 def test_values_are_those_of_scikit_learn_and_bit_identical_at_every_level(kernel, rows):
     X, Z = rows
+    found = same_on_every_level(lambda: values_of(kernel, X, Z, np.empty((len(X), len(Z)), X.dtype)))
+    tolerance = 2e-5 if X.dtype == np.float32 else 1e-13
     expected = REFERENCE[kernel](X.astype(np.float64), Z.astype(np.float64))
-    tolerance, found = 2e-5 if X.dtype == np.float32 else 1e-13, []
-    for level in LEVELS:
-        _core.set_simd_level(level)
-        found.append(values_of(kernel, X, Z, np.empty((len(X), len(Z)), X.dtype)))
-        np.testing.assert_allclose(found[-1], expected, rtol=tolerance, atol=tolerance)
-        assert found[-1].tobytes() == found[0].tobytes(), level
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("kernel", REFERENCE, ids=lambda kernel: kernel.__name__)
+@pytest.mark.parametrize("kernel", REFERENCE)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_tile_of_a_larger_table_is_filled_and_nothing_else(kernel, dtype):
     rng = np.random.default_rng(0)
@@ -153,67 +144,48 @@ def test_powers_are_products(degree):
     assert tile.tolist() == [[4.0**degree, (-3.0) ** degree, 1.0]]
 
 
-@given(st.integers(0, 2**32), st.integers(1, 300), st.integers(1, 300), st.integers(1, 80), st.sampled_from(DTYPES))
+def products(compute, X, Z):
+    """Return products of rows that were written to a part of a wider table, of which nothing else may change."""
+    table = np.full((X.shape[0], Z.shape[0] + 3), np.nan, X.dtype)
+    sides = [(M.data, M.indices.astype(np.int32), M.indptr.astype(np.int64)) for M in (X, Z) if sparse.issparse(M)]
+    compute(*([*sides[0], *sides[1], X.shape[1]] if sides else [X, Z]), table[:, :-3])
+    assert np.isnan(table[:, -3:]).all()
+    return table[:, :-3].copy()
+
+
+many, few, features = st.integers(1, 300), st.integers(1, 70), st.integers(0, 80)
+
+
+@given(st.integers(0, 2**32), many, many, st.integers(1, 80), st.sampled_from(DTYPES))
 def test_products_of_sparse_rows_are_right_and_bit_identical_at_every_level(seed, rows, others, features, dtype):
     rng = np.random.default_rng(seed)
-    X = sparse.random(rows, features, 0.2, "csr", dtype, rng)
-    Z = sparse.random(others, features, 0.2, "csr", dtype, rng)
-
-    def products(level):
-        _core.set_simd_level(level)
-        table = np.full((rows, others + 3), np.nan, dtype)
-        sides = [(M.data, M.indices.astype(np.int32), M.indptr.astype(np.int64)) for M in (X, Z)]
-        _core.sparse_products(*sides[0], *sides[1], features, table[:, :others])
-        assert np.isnan(table[:, others:]).all()
-        return table[:, :others].copy()
-
-    scalar = products("scalar")
-    np.testing.assert_allclose(scalar, (X @ Z.T).toarray(), rtol=1e-5, atol=1e-6)
-    for level in LEVELS[1:]:
-        assert products(level).tobytes() == scalar.tobytes(), level
+    X, Z = (sparse.random(count, features, 0.2, "csr", dtype, rng) for count in (rows, others))
+    found = same_on_every_level(lambda: products(_core.sparse_products, X, Z))
+    np.testing.assert_allclose(found, (X @ Z.T).toarray(), rtol=1e-5, atol=1e-6)
 
 
-@given(st.integers(0, 2**32), st.integers(1, 70), st.integers(1, 40), st.integers(0, 80), st.sampled_from(DTYPES))
-def test_products_of_dense_rows_are_right_symmetric_and_bit_identical_at_every_level(
-    seed, rows, others, features, dtype
-):
+@given(st.integers(0, 2**32), few, few, features, st.sampled_from(DTYPES))
+def test_products_of_dense_rows_are_right_symmetric_and_bit_identical_at_every_level(seed, rows, others, width, dtype):
     rng = np.random.default_rng(seed)
-    X, Z = (rng.normal(size=(count, features)).astype(dtype) for count in (rows, others))
-
-    def products(level, X, Z):
-        _core.set_simd_level(level)
-        table = np.full((len(X), len(Z) + 3), np.nan, dtype)
-        _core.dense_products(X, Z, table[:, : len(Z)])
-        assert np.isnan(table[:, len(Z) :]).all()
-        return table[:, : len(Z)].copy()
-
-    scalar = products("scalar", X, Z)
-    np.testing.assert_allclose(scalar, X @ Z.T, rtol=1e-5, atol=1e-4)
-    assert products("scalar", Z, X).T.tobytes() == scalar.tobytes()
-    for level in LEVELS[1:]:
-        assert products(level, X, Z).tobytes() == scalar.tobytes(), level
+    X, Z = (rng.normal(size=(count, width)).astype(dtype) for count in (rows, others))
+    found = same_on_every_level(lambda: products(_core.dense_products, X, Z))
+    np.testing.assert_allclose(found, X @ Z.T, rtol=1e-5, atol=1e-4)
+    assert products(_core.dense_products, Z, X).T.tobytes() == found.tobytes()
 
 
 @pytest.mark.skipif(not _core.has_wide_products(), reason="this machine has no wide products (AVX-512)")
-@given(st.integers(0, 2**32), st.integers(2, 70), st.integers(2, 70), st.integers(0, 80), st.sampled_from(DTYPES))
-def test_wide_products_are_right_symmetric_and_depend_on_the_two_rows_alone(seed, rows, others, features, dtype):
+@given(st.integers(0, 2**32), few, few, features, st.sampled_from(DTYPES))
+def test_wide_products_are_right_symmetric_and_depend_on_the_two_rows_alone(seed, rows, others, width, dtype):
     rng = np.random.default_rng(seed)
-    X, Z = (rng.normal(size=(count, features)).astype(dtype) for count in (rows, others))
+    X, Z = (rng.normal(size=(count, width)).astype(dtype) for count in (rows, others))
     _core.set_simd_level(LEVELS[-1])
-
-    def products(X, Z):
-        table = np.full((len(X), len(Z) + 3), np.nan, dtype)
-        _core.wide_products(X, Z, table[:, : len(Z)])
-        assert np.isnan(table[:, len(Z) :]).all()
-        return table[:, : len(Z)].copy()
-
-    found = products(X, Z)
-    rounding = max(1, features) * np.finfo(dtype).eps
+    found = products(_core.wide_products, X, Z)
+    rounding = max(1, width) * np.finfo(dtype).eps
     size = np.abs(X).astype(float) @ np.abs(Z).T.astype(float)
     assert (np.abs(found - X.astype(float) @ Z.T.astype(float)) <= rounding * size).all()
-    assert products(Z, X).T.tobytes() == found.tobytes()
-    some, few = rng.permutation(rows)[: rows // 2], rng.permutation(others)[: others // 2]
-    assert products(X[some], Z[few]).tobytes() == found[np.ix_(some, few)].tobytes()
+    assert products(_core.wide_products, Z, X).T.tobytes() == found.tobytes()
+    some, rest = rng.permutation(rows)[: (rows + 1) // 2], rng.permutation(others)[: (others + 1) // 2]
+    assert products(_core.wide_products, X[some], Z[rest]).tobytes() == found[np.ix_(some, rest)].tobytes()
 
 
 def test_wide_products_are_an_error_where_there_are_none():

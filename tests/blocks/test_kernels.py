@@ -8,15 +8,9 @@ from scipy import sparse
 from sklearn.svm import SVC
 
 from larank.blocks import kernels
-from larank.blocks.kernels import CallableKernel, PrecomputedKernel, ProductKernel, kernel_for, kernel_names
+from larank.blocks.kernels import CallableKernel, PrecomputedKernel, ProductKernel, kernel_for
 
 X = np.random.default_rng(0).normal(3.0, 2.0, (50, 4))
-
-
-def test_the_names_are_the_documented_ones():
-    assert set(kernel_names()) == {
-        "linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed",
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

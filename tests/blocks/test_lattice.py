@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larank import LaRankClassifier, MulticlassSVC, _core
+from larank import LaRankClassifier, _core
 from larank.blocks import provider_for
 from larank.blocks.dense import DenseProvider
 from larank.blocks.kernels import kernel_for
@@ -106,19 +106,6 @@ def test_kernel_values_are_those_of_the_float_path_to_rounding(dtype, kernel, la
     np.testing.assert_allclose(a.diagonal, c.diagonal, rtol=40 * np.finfo(dtype).eps, atol=few)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_model_is_the_same_on_every_instruction_set(dtype):
-    X = images(n=300, d=20, dtype=dtype)
-    y = (X[:, 0] > 0) + 2 * (X[:, 1] > 0)
-    models = []
-    for level in LEVELS:
-        _core.set_simd_level(level)
-        models.append(LaRankClassifier(C=10, random_state=0, n_jobs=1).fit(X, y))
-    for model in models[1:]:
-        np.testing.assert_array_equal(model.support_, models[0].support_)
-        np.testing.assert_array_equal(model.dual_coef_.toarray(), models[0].dual_coef_.toarray())
-
-
 # ---- What counts as a lattice ----
 
 
@@ -146,17 +133,20 @@ def test_rare_values_are_found_wherever_they_are():
     assert lattice.low == -7
 
 
-@pytest.mark.parametrize("off", [1e-12, 1e-6, np.pi / 10])
-def test_values_further_off_than_rounding_take_the_float_path(off):
+def with_one_moved(by):
     X = np.tile(np.arange(37.0), (70, 1))
-    X[3, 4] += off
-    assert Lattice.of(X) is None
-    assert type(provider_for(kernel_for("rbf", gamma=1.0), X)) is DenseProvider
+    X[3, 4] += by
+    return X
+
+
+OFF = [with_one_moved(by) for by in (1e-12, 1e-6, np.pi / 10)]  # by more than rounding
+WIDE = np.vstack([np.zeros(40_000), np.full(40_000, 255), np.eye(1, 40_000)[0]]).astype(np.float32)
 
 
 @pytest.mark.parametrize(
     "X",
     [
+        *OFF,
         np.random.RandomState(0).randn(500, 7),
         np.random.RandomState(0).randn(500, 7).astype(np.float32),
         np.full((10, 3), 2.5),
@@ -169,26 +159,26 @@ def test_other_data_are_no_lattice(X):
     assert Lattice.of(X) is None
 
 
+@pytest.mark.parametrize(
+    ("kernel", "X", "kind"),
+    [
+        *(("rbf", X, DenseProvider) for X in OFF),
+        ("rbf", WIDE, DenseProvider),  # sums could overflow
+        ("rbf", WIDE[:, :30_000].copy(), LatticeProvider),
+        ("poly", images(low=0.3, step=1.0), DenseProvider),  # the origin is neither on the lattice nor half way
+        ("rbf", images(low=0.3, step=1.0), LatticeProvider),
+    ],
+)
+def test_integers_are_multiplied_where_that_is_exact(kernel, X, kind):
+    assert type(provider_for(kernel_for(kernel, gamma=1.0), X)) is kind
+
+
 def test_two_values_for_one_number_are_no_lattice():
     X = images().astype(np.float64)
     X[0, 0] = 0.5
     X[1, 0] = np.nextafter(0.5, 1)
     assert Lattice.of(np.where(X > 0, 0.5, 0.0)) is not None
     assert Lattice.of(np.where(X[1, 0] == X, X, np.where(X > 0, 0.5, 0.0))) is None
-
-
-def test_sums_that_could_overflow_take_the_float_path():
-    wide = np.zeros((3, 40000), np.float32)
-    wide[1] = 255
-    wide[2, 0] = 1
-    assert type(provider_for(kernel_for("rbf", gamma=1.0), wide)) is DenseProvider
-    assert type(provider_for(kernel_for("rbf", gamma=1.0), wide[:, :30000].copy())) is LatticeProvider
-
-
-def test_products_need_the_origin_on_the_lattice_or_half_way():
-    X = images(low=0.3, step=1.0)
-    assert type(provider_for(kernel_for("poly", gamma=1.0), X)) is DenseProvider
-    assert type(provider_for(kernel_for("rbf", gamma=1.0), X)) is LatticeProvider
 
 
 # ---- Rows that are not on the lattice ----
@@ -234,16 +224,3 @@ def test_a_stream_may_leave_the_lattice():
     reference = LaRankClassifier(C=10, random_state=0, gamma=model.gamma_).fit(noisy, y)
     assert np.isin(model.support_vectors_, np.concatenate([X, noisy])).all()
     assert model.score(X, y) > reference.score(X, y) - 0.05
-
-
-def test_models_of_lattices_predict_other_data_and_go_on():
-    X = images(n=200, d=10)
-    y = (X.sum(axis=1) > 0).astype(int)
-    model = MulticlassSVC(C=1, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(model.support_vectors_, X[model.support_])
-    Z = np.random.RandomState(1).randn(50, 10).astype(np.float32)
-    scores = model.decision_function(Z)
-    support = model.support_vectors_.astype(np.float64)
-    distances = ((Z[:, None].astype(np.float64) - support[None]) ** 2).sum(axis=2)
-    values = np.exp(-model.gamma_ * distances) @ model.dual_coef_.toarray() * model.scale_
-    np.testing.assert_allclose(scores, values[:, 1] - values[:, 0], atol=1e-4 * np.abs(values).max())

@@ -215,8 +215,11 @@ class Slots:
         slots = np.unique(np.concatenate([slots[slots < len(self.held)], np.arange(len(self.held), slots.max() + 1)]))
         free = np.setdiff1d(np.arange(self.n), list(self.held.values()))
         ids = self.random.permutation(free)[: len(slots)]
-        self.blocks.store(slots, self.blocks.batch(self.X, ids, ids), np.arange(len(ids)))
+        self.blocks.store(slots, self.batch(ids), np.arange(len(ids)))
         self.held.update(zip(slots.tolist(), ids.tolist(), strict=True))
+
+    def batch(self, ids):
+        return self.blocks.batch(self.X, ids, ids)
 
     def look(self, ids):
         """Scores of training examples must be those of prediction."""
@@ -224,17 +227,17 @@ class Slots:
         coefficients = self.random.normal(size=(len(slots), 3))
         keep = self.random.random(self.n) < 0.7
         scores = self.blocks.scores_in_training(self.X, ids, slots, coefficients, lambda ids, scores: keep[ids])
-        expected = self.blocks.scores(rows_of(self.X, ids), slots, coefficients)
-        close = 1e-4 if self.blocks.dtype == np.float32 else 1e-10
-        np.testing.assert_allclose(scores, expected, rtol=close, atol=close * max(1.0, np.abs(expected).max()))
+        self.assert_close(scores, self.blocks.scores(rows_of(self.X, ids), slots, coefficients))
 
     def join(self, ids):
         """Kernel values of a batch with the slots must not depend on what is kept."""
-        table = self.blocks.against_support(self.blocks.batch(self.X, ids, ids))
         held = np.array([self.held[slot] for slot in range(len(self.held))])
-        expected = self.blocks.cross(self.blocks.batch(self.X, ids, ids), self.blocks.batch(self.X, held, held))
+        table = self.blocks.against_support(self.batch(ids))
+        self.assert_close(table, self.blocks.cross(self.batch(ids), self.batch(held)))
+
+    def assert_close(self, found, expected):
         close = 1e-4 if self.blocks.dtype == np.float32 else 1e-10
-        np.testing.assert_allclose(table, expected, rtol=close, atol=close * max(1.0, np.abs(expected).max()))
+        np.testing.assert_allclose(found, expected, rtol=close, atol=close * max(1.0, np.abs(expected).max()))
 
     def some(self):
         return self.random.permutation(self.n)[: self.random.integers(1, self.n + 1)]
@@ -256,18 +259,6 @@ def test_scores_in_training_are_those_of_prediction(kernel, make, dtype, limits)
                 slots.blocks.share_memory(limit)
                 slots.join(slots.some())
                 assert slots.blocks.kept_nbytes <= limit
-
-
-@pytest.mark.usefixtures("narrow")
-def test_examples_that_join_right_after_a_look_get_their_kernel_values():
-    slots = Slots("rbf", dense(np.float64))
-    slots.store(18)
-    size = slots.blocks.size
-    assert size in (17, 18)  # the third part is nearly empty
-    slots.blocks.share_memory(60 * 1.2 * size * 8)
-    for ids in (np.arange(10), np.arange(10, 60)):
-        slots.blocks.scores_in_training(slots.X, ids, np.arange(size), np.ones((size, 2)), everything)
-    slots.join(np.arange(60))
 
 
 @pytest.mark.usefixtures("narrow")

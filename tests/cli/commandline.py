@@ -1,22 +1,18 @@
 """Commands run in this process, for the tests of the command line."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from typer.testing import CliRunner
 
 from larank import cli
 
 
-def larank(*arguments: object, code: int = 0) -> Any:
-    """Run a command and check its exit status."""
-    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+def larank(words, *arguments, code=0):
+    """Run a command, whose first words are separated by spaces, and check its exit status."""
+    result = CliRunner().invoke(cli.app, [*str(words).split(" "), *map(str, arguments)])
     assert result.exit_code == code, result.output
     return result
 
 
-def failure(*arguments: object) -> str:
+def failure(*arguments):
     """Run a command that must fail; return its one line on standard error."""
     result = larank(*arguments, code=1)
     (line,) = [line for line in result.stderr.splitlines() if not line.startswith("larank: training ")]

@@ -1,14 +1,14 @@
 """`larank train`, `predict` and `eval` on tables as people have them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os
+import shutil
 import sys
 import threading
+from contextlib import chdir
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import polars
@@ -20,185 +20,212 @@ from larank.data.tables import TableFile
 from messytables import TABLES, MessyTable, passengers, shuffled_columns
 
 
-def failure(*arguments: object) -> str:
-    """The one line that a command says that must fail."""
-    lines = larank(*arguments, code=1).stderr.splitlines()
-    assert lines[-1].startswith("larank: error: ")
-    return lines[-1]
+def failure(command):
+    """The last of the lines that a command says that must fail."""
+    *_, line = larank(command, code=1).stderr.splitlines()
+    assert line.startswith("larank: error: ")
+    return line
 
 
-def error_of(output: str) -> float:
+def error_of(output):
     return next(float(line.split()[-1].rstrip("%")) / 100 for line in output.splitlines() if "test error " in line)
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def table_of(path, table=None):
+    return TableFile(path, encoding="cp1252" if table and "cp1252" in table.options else "utf-8").read().frame
+
+
+class Trained(NamedTuple):
+    """A table, its file, options and cells, and what its model m predicts of it."""
+
+    table: MessyTable
+    file: str
+    options: str
+    frame: polars.DataFrame
+    predicted: str
+    has_names: bool
 
 
 every_table = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 
 
-# ---- The ten files ----
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
 
-@every_table
-def test_a_table_trains_and_is_evaluated_by_two_commands(table: MessyTable, tmp_path: Path) -> None:
-    path, model = table.write(tmp_path), tmp_path / "m.larank"
-    trained = larank("train", path, model, "--label", table.label, *table.options)
-    error = error_of(larank("eval", model, path, *table.options).stdout)
-    assert error <= table.error
+@pytest.fixture(params=TABLES, ids=lambda table: table.name)
+def case(request, tmp_path):
+    table, options = request.param, " ".join(["", *request.param.options])
+    file = table.write(tmp_path).name
+    larank(f"train {file} m --label {table.label}{options} --quiet")
+    predicted = larank(f"predict m {file}{options}").stdout
+    return Trained(table, file, options, table_of(file, table), predicted, table.name != "letters")
+
+
+def test_a_table_trains_and_is_evaluated_by_two_commands(case):
+    table = case.table
+    trained = larank(f"train {case.file} n --label {table.label}{case.options}")
+    assert error_of(larank(f"eval n {case.file}{case.options}").stdout) <= table.error
     said = {line[len("larank:   ") :] for line in trained.stderr.splitlines() if line.startswith("larank:   ")}
     for name, piece in table.columns.items():
         assert any(line.startswith(name) and piece in line for line in said), (name, piece, said)
-    frame = table_of(path, table)
-    assert len(larank("predict", model, path, *table.options).stdout.splitlines()) == len(frame)
+    assert len(case.predicted.splitlines()) == len(case.frame)
 
 
-def table_of(path: Path, table: MessyTable) -> polars.DataFrame:
-    return TableFile(path, encoding="cp1252" if "cp1252" in table.options else "utf-8").read().frame
+def test_the_order_of_columns_does_not_matter_and_labels_need_not_be_there(case):
+    if case.has_names:  # columns without names have nothing but their order
+        shuffled_columns(case.frame).write_csv("shuffled.csv")
+        assert larank("predict m shuffled.csv").stdout == case.predicted
+        evaluated = larank(f"eval m {case.file}{case.options}"), larank("eval m shuffled.csv")
+        assert len({result.stdout.splitlines()[2] for result in evaluated}) == 1
+    case.frame.drop(models.load("m")[0].label).write_csv("new.csv", include_header=case.has_names)
+    assert larank("predict m new.csv").stdout == case.predicted
 
 
-@every_table
-def test_the_order_of_columns_does_not_matter_and_labels_need_not_be_there(table: MessyTable, tmp_path: Path) -> None:
-    path, model = table.write(tmp_path), tmp_path / "m.larank"
-    larank("train", path, model, "--label", table.label, *table.options, "--quiet")
-    expected = larank("predict", model, path, *table.options).stdout
-    frame = table_of(path, table)
-    label = models.load(model)[0].label
-    if table.name != "letters":  # columns without names have nothing but their order
-        shuffled_columns(frame).write_csv(tmp_path / "shuffled.csv")
-        assert larank("predict", model, tmp_path / "shuffled.csv").stdout == expected
-        errors = [
-            larank("eval", model, each, *options).stdout.splitlines()[2]
-            for each, options in ((path, table.options), (tmp_path / "shuffled.csv", ()))
-        ]
-        assert errors[0] == errors[1]
-    frame.drop(label).write_csv(tmp_path / "new.csv", include_header=table.name != "letters")
-    assert larank("predict", model, tmp_path / "new.csv").stdout == expected
-
-
-@every_table
-def test_the_format_does_not_matter(table: MessyTable, tmp_path: Path) -> None:
-    path, model = table.write(tmp_path), tmp_path / "m.larank"
-    larank("train", path, model, "--label", table.label, *table.options, "--quiet")
-    expected = larank("predict", model, path, *table.options).stdout
-    frame = table_of(path, table)
-    frame.write_csv(tmp_path / "other.tsv", separator="\t", include_header=table.name != "letters")
-    frame.write_parquet(tmp_path / "other.parquet")
+def test_the_format_does_not_matter(case):
+    case.frame.write_csv("other.tsv", separator="\t", include_header=case.has_names)
+    case.frame.write_parquet("other.parquet")
     for kind in ("feather", "arrow"):
-        frame.write_ipc(tmp_path / f"other.{kind}")
+        case.frame.write_ipc(f"other.{kind}")
     for kind in ("tsv", "parquet", "feather", "arrow"):
-        assert larank("predict", model, tmp_path / f"other.{kind}").stdout == expected
+        assert larank(f"predict m other.{kind}").stdout == case.predicted
+    encoder, classifier = models.load("m")
     for kind in ("tsv", "parquet"):
-        again = tmp_path / "n.larank"
-        larank("train", tmp_path / f"other.{kind}", again, "--label", models.load(model)[0].label, "--quiet")
-        np.testing.assert_array_equal(models.load(again)[1].coef_, models.load(model)[1].coef_)
+        larank("train", f"other.{kind}", "n", "--label", encoder.label, "--quiet")
+        np.testing.assert_array_equal(models.load("n")[1].coef_, classifier.coef_)
+
+
+def test_a_model_of_a_table_round_trips(case):
+    loaded = models.load("m")
+    models.save(loaded, "again")
+    again = models.load("again")
+    np.testing.assert_array_equal(again.predict(case.frame), loaded.predict(case.frame))
+    assert again[0].summary() == loaded[0].summary()
+    assert "TableEncoder" in larank("info m").stdout
 
 
 @every_table
-def test_a_model_of_a_table_round_trips(table: MessyTable, tmp_path: Path) -> None:
-    path, model = table.write(tmp_path), tmp_path / "m.larank"
-    larank("train", path, model, "--label", table.label, *table.options, "--quiet")
-    loaded, frame = models.load(model), table_of(path, table)
-    models.save(loaded, tmp_path / "again.larank")
-    again = models.load(tmp_path / "again.larank")
-    np.testing.assert_array_equal(again.predict(frame), loaded.predict(frame))
-    assert again[0].summary() == loaded[0].summary()
-    assert "TableEncoder" in larank("info", model).stdout
+def test_a_table_larger_than_memory_trains_as_one_in_memory(table, tmp_path):
+    file = table.write(tmp_path).name
+    steps = "--algorithm sgdqn --t0 100 --no-shuffle --epochs 2"
+    train, options = f"train {file}", f"{' '.join(['--label', table.label, *table.options])} {steps}"
+    larank(f"{train} memory {options} --quiet")
+    result = larank(f"{train} stream {options} --memory-limit {15_000 if 'gz' in file else 6000}")
+    if "is read as a stream" not in result.stderr:
+        pytest.skip("too small a file")
+    memory, stream = models.load("memory"), models.load("stream")
+    assert stream[0].summary() == memory[0].summary()
+    frame = table_of(file, table)
+    assert np.mean(stream.predict(frame) == memory.predict(frame)) > 0.9  # steps depend on the size of blocks
 
 
-# ---- What is said of wrong input ----
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """A folder with a table, a model of it, and files that are wrong."""
+    folder = tmp_path_factory.mktemp("people")
+    with chdir(folder):
+        Path("people.csv").write_text(passengers())
+        larank("train people.csv m.larank --label Survived --quiet")
+        Path("a.svm").write_text("1 1:1\n2 1:2\n")
+        Path("one.csv").write_text("a\n1\n2\n")
+        Path("same.csv").write_text("a,b\n1,1\n1,2\n")
+        Path("prices.csv").write_text("a,price\n" + "".join(f"{i % 7},{i}.5\n" for i in range(10_050)))
+        for name, content in (("empty", b""), ("text", b"hello"), ("zeros", b"PAR1" + b"\0" * 100 + b"PAR1")):
+            for kind in ("parquet", "feather"):
+                Path(f"{name}.{kind}").write_bytes(content)
+    return folder
 
 
 @pytest.fixture
-def trained(tmp_path: Path) -> Path:
-    (tmp_path / "people.csv").write_text(passengers())
-    larank("train", tmp_path / "people.csv", tmp_path / "m.larank", "--label", "Survived", "--quiet")
-    return tmp_path
+def people(original, tmp_path):
+    """Copy these files to where commands run; return the lines of the table."""
+    shutil.copytree(original, tmp_path, dirs_exist_ok=True)
+    return (tmp_path / "people.csv").read_text().splitlines()
 
 
-def people(folder: Path, change: Any = lambda line: line, name: str = "new.csv") -> Path:
-    lines = (folder / "people.csv").read_text().splitlines()
-    (folder / name).write_text("\n".join(change(list(lines))) + "\n")
-    return folder / name
+TRAIN = "train people.csv n.larank"
+PREDICT = "predict m.larank people.csv"
+DAMAGED = [f"{name}.{kind}" for name in ("empty", "text", "zeros") for kind in ("parquet", "feather")]
+REFUSED = [
+    (f"{TRAIN} --label survived", "people.csv, line 1: there is no column 'survived' for --label; "),
+    (f"{TRAIN} --label survived", "; the columns are 'PassengerId', 'Surv"),
+    (f"{TRAIN} --column age=text", "there is no column 'age' for --column"),
+    (f"{PREDICT} --id Id", "people.csv, line 1: there is no column 'Id' for --id"),
+    (f"{PREDICT} --proba", "m.larank holds a LinearMulticlassSVC, which has no probabilities"),
+    ("predict m.larank a.svm", "takes tables with the columns 'PassengerId', 'Pclass'"),
+    ("train prices.csv n.larank --label price", "prices.csv, column 'price': more than 10000 different labels"),
+    *((f"train {file} n.larank", f"{file}: ") for file in DAMAGED),
+    ("train gone.parquet n.larank", "gone.parquet: No such file"),
+    ("train one.csv n.larank --label a", "one.csv, line 1: only one column, 'a'; is the delimiter right?"),
+    ("train same.csv n.larank --label a", "same.csv, column 'a': all labels are '1', but there must be two classes"),
+]
 
 
-def test_a_cell_that_is_no_number_is_named_with_file_line_and_column(trained: Path) -> None:
-    new = people(trained, lambda lines: [*lines[:99], '990,1,3,"A, Mr",male,old,7.5,,S', *lines[99:]])
-    for arguments in (["predict", trained / "m.larank", new], ["eval", trained / "m.larank", new]):
-        assert "new.csv, line 100, column 'Age': 'old' is not a number" in failure(*arguments)
-    line = failure("train", new, trained / "n.larank", "--label", "Survived")
-    assert "new.csv, line 100, column 'Age': 'old' is not a number, but 200 of 201 values are" in line
-    assert "--column 'Age=category'" in line
-    assert not (trained / "n.larank").exists()
-    larank("train", new, trained / "n.larank", "--label", "Survived", "--column", "Age=category", "--quiet")
+@pytest.mark.parametrize(("command", "said"), REFUSED)
+@pytest.mark.usefixtures("people")
+def test_what_does_not_fit_is_named(command, said):
+    assert said in failure(command)
+    assert not os.path.exists("n.larank")
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda lines: [*lines[:9], "1,2,3", *lines[9:]], "line 10, column 'Name': the line ends before it; 3 cells"),
-        (lambda lines: [*lines[:9], "1,2,3,4,5,6,7,8,9,10", *lines[9:]], "line 10, column 10: '10' has no column"),
-        (lambda lines: [*lines[:9], '1,0,3,"open', *lines[9:]], "line 10"),
-        (lambda lines: [*lines[:9], "1,,3,a,male,3,4,,S", *lines[9:]], "line 10, column 'Survived': there is no label"),
-        (lambda lines: [lines[0].replace("Sex", "Age"), *lines[1:]], "line 1, column 'Age': two columns have this"),
-        (lambda lines: lines[:1], "no rows"),
-        (lambda lines: lines[:2], "column 'Survived': all labels are '"),
-        (lambda lines: ["Survived", "0", "1"], "line 1: only one column, 'Survived'; is the delimiter right?"),
-        (lambda lines: [""], "no rows"),
-        (lambda lines: [*lines[:5], "1,0,3,a,male,inf,4,,S", *lines[5:]], "line 6, column 'Age': inf is not finite"),
-    ],
-)  # fmt: skip
-def test_a_damaged_table_is_refused_with_the_place(change: Any, said: str, trained: Path) -> None:
-    new = people(trained, change)
-    line = failure("train", new, trained / "n.larank", "--label", "Survived")
-    assert "new.csv" in line
-    assert said in line
-    assert not (trained / "n.larank").exists()
+# The line before which a line is put in, the line, what is said.
+WRONG_LINES = [
+    (9, "1,2,3", "line 10, column 'Name': the line ends before it; 3 cells"),
+    (9, "1,,3,a,male,3,4,,S", "line 10, column 'Survived': there is no label"),
+    (5, "1,0,3,a,male,inf,4,,S", "line 6, column 'Age': inf is not finite"),
+    (99, '990,1,3,"A, Mr",male,old,7.5,,S', "line 100, column 'Age': 'old' is not a number, but 200 of 201 values are"),
+]
 
 
-def test_another_encoding_is_told_of(trained: Path) -> None:
-    content = (trained / "people.csv").read_bytes().replace(b"Smith7,", b"Sm\xeeth7,")
-    (trained / "old.csv").write_bytes(content)
-    line = failure("train", trained / "old.csv", trained / "n.larank", "--label", "Survived")
+@pytest.mark.parametrize(("place", "wrong", "said"), WRONG_LINES)
+def test_a_damaged_table_is_refused_with_the_place(place, wrong, said, people):
+    Path("new.csv").write_text("\n".join([*people[:place], wrong, *people[place:], ""]))
+    line = failure("train new.csv n.larank --label Survived")
+    assert f"new.csv, {said}" in line
+    assert not os.path.exists("n.larank")
+    if "old" in wrong:
+        for command in ("predict", "eval"):
+            assert f"new.csv, {said.split(', but')[0]}" in failure(f"{command} m.larank new.csv")
+        assert "--column 'Age=category'" in line
+        larank("train new.csv n.larank --label Survived --column Age=category --quiet")
+
+
+def test_another_encoding_is_told_of(people):
+    Path("old.csv").write_bytes("\n".join(people).encode().replace(b"Smith7,", b"Sm\xeeth7,"))
+    line = failure("train old.csv n.larank --label Survived")
     assert "old.csv, line 9, column 'Name': the text is not UTF-8" in line
     assert "--encoding cp1252" in line
-    larank("predict", trained / "m.larank", trained / "old.csv", "--encoding", "cp1252")
+    larank("predict m.larank old.csv --encoding cp1252")
 
 
-def test_columns_that_are_missing_or_extra_are_named(trained: Path) -> None:
-    frame = TableFile(trained / "people.csv").read().frame
-    frame.drop("Age", "Sex").write_csv(trained / "less.csv")
-    line = failure("predict", trained / "m.larank", trained / "less.csv")
-    assert "less.csv, line 1: the columns of training must be there, but there is no 'Sex', 'Age'" in line
-    expected = larank("predict", trained / "m.larank", trained / "people.csv").stdout
-    frame.with_columns(extra=polars.lit("x"), more=polars.lit(1)).write_csv(trained / "more.csv")
-    found = larank("predict", trained / "m.larank", trained / "more.csv")
+@pytest.mark.usefixtures("people")
+def test_columns_that_are_missing_or_extra_are_named():
+    frame, expected = table_of("people.csv"), larank(PREDICT).stdout
+    frame.drop("Age", "Sex").write_csv("less.csv")
+    said = "less.csv, line 1: the columns of training must be there, but there is no 'Sex', 'Age'"
+    assert said in failure("predict m.larank less.csv")
+    frame.with_columns(extra=polars.lit("x"), more=polars.lit(1)).write_csv("more.csv")
+    found = larank("predict m.larank more.csv")
     assert found.stdout == expected
     warning = "larank: warning: columns that training has not seen are left out: 'extra', 'more'\n"
     assert found.stderr == warning
-    frame.drop("PassengerId").write_csv(trained / "without.csv")  # it was left out, so it need not be there
-    assert larank("predict", trained / "m.larank", trained / "without.csv").stdout == expected
+    frame.drop("PassengerId").write_csv("without.csv")  # it was left out, so it need not be there
+    assert larank("predict m.larank without.csv").stdout == expected
 
 
-def test_a_label_that_is_no_column_is_refused_with_the_columns(trained: Path) -> None:
-    line = failure("train", trained / "people.csv", trained / "n.larank", "--label", "survived")
-    assert "people.csv, line 1: there is no column 'survived' for --label; the columns are 'PassengerId', 'Surv" in line
-    line = failure("train", trained / "people.csv", trained / "n.larank", "--column", "age=text")
-    assert "there is no column 'age' for --column" in line
-    assert "NAME=KIND" in larank("train", trained / "people.csv", trained / "n", "--column", "Age=words", code=2).stderr
-
-
-def test_a_number_to_be_estimated_is_no_label(tmp_path: Path) -> None:
-    (tmp_path / "prices.csv").write_text("a,price\n" + "".join(f"{i % 7},{i}.5\n" for i in range(10_050)))
-    line = failure("train", tmp_path / "prices.csv", tmp_path / "m", "--label", "price")
-    assert "prices.csv, column 'price': more than 10000 different labels" in line
-
-
-def test_training_reports_the_column_of_the_labels_and_its_classes(trained: Path) -> None:
-    path, model = trained / "people.csv", trained / "n.larank"
-    given = larank("train", path, model, "--label", "Survived").stderr
+@pytest.mark.usefixtures("people")
+def test_training_reports_the_column_of_the_labels_and_its_classes():
+    given = larank(f"{TRAIN} --label Survived").stderr
     assert "larank: the label is column 'Survived', with 2 classes: 0, 1\n" in given
-    numbers(trained / "a.csv")
-    by_default = larank("train", trained / "a.csv", model).stderr
+    numbers("a.csv")
+    by_default = larank("train a.csv n.larank").stderr
     assert "larank: the label is the last column, 'kind', with 3 classes: 0, 1, 2\n" in by_default
-    assert "the label" not in larank("train", trained / "a.csv", model, "--quiet").stderr
+    assert "the label" not in larank("train a.csv n.larank --quiet").stderr
 
 
 @pytest.mark.parametrize(
@@ -214,20 +241,18 @@ def test_training_reports_the_column_of_the_labels_and_its_classes(trained: Path
         ([str(i) for i in range(10_050)], "more than 10000 different labels"),
     ],
 )
-@pytest.mark.parametrize("options", [[], ["--algorithm", "sgdqn", "--memory-limit", 1000]])
-def test_a_last_column_that_looks_like_no_label_needs_the_option(
-    cells: list[str], said: str, options: list[object], tmp_path: Path
-) -> None:
-    path, model = tmp_path / "a.csv", tmp_path / "m.larank"
-    path.write_text("kind,size,last column\n" + "".join(f"{i % 2},{i % 7},{cell}\n" for i, cell in enumerate(cells)))
-    wrong = " ".join(larank("train", path, model, *options, code=2).stderr.split())
+@pytest.mark.parametrize("options", ["", " --algorithm sgdqn --memory-limit 1000"])
+def test_a_last_column_that_looks_like_no_label_needs_the_option(cells, said, options):
+    lines = [f"{i % 2},{i % 7},{cell}\n" for i, cell in enumerate(cells)]
+    Path("a.csv").write_text("kind,size,last column\n" + "".join(lines))
+    wrong = " ".join(larank(f"train a.csv m{options}", code=2).stderr.split())
     assert f"a.csv, {'column' if 'line' not in said else ''}" in wrong
     assert said in wrong
     assert "Give --label COLUMN, one of 'kind', 'size', or --label 'last column' if that is right" in wrong
-    assert not model.exists()
-    larank("train", path, model, "--label", "kind", "--quiet")
+    assert not os.path.exists("m")
+    larank("train a.csv m --label kind --quiet")
     if len(cells) <= 90 and "line" not in said and "fractions" not in said:
-        larank("train", path, model, "--label", "last column", "--quiet")
+        larank("train a.csv m --quiet --label", "last column")
 
 
 @pytest.mark.parametrize(
@@ -235,189 +260,97 @@ def test_a_last_column_that_looks_like_no_label_needs_the_option(
     [[[n % 2] for n in range(9)], [{"a": n % 2} for n in range(9)], [b"\xff", b"\xfe"] * 5],
     ids=["list", "struct", "bytes"],
 )
-def test_labels_that_are_not_words_or_numbers_are_refused(cells: list[Any], tmp_path: Path) -> None:
-    polars.DataFrame({"size": range(len(cells)), "kind": cells}).write_parquet(tmp_path / "a.parquet")
+def test_labels_that_are_not_words_or_numbers_are_refused(cells):
+    polars.DataFrame({"size": range(len(cells)), "kind": cells}).write_parquet("a.parquet")
     said = "a.parquet, row 1, column 'kind': labels must be words or numbers, got values of type "
-    wrong = larank("train", tmp_path / "a.parquet", tmp_path / "m", code=2).stderr
-    assert said in " ".join(wrong.split())
-    assert said in failure("train", tmp_path / "a.parquet", tmp_path / "m", "--label", "kind")
+    assert said in " ".join(larank("train a.parquet m", code=2).stderr.split())
+    assert said in failure("train a.parquet m --label kind")
 
 
 @pytest.mark.parametrize("cells", ["ab", "0123456789", [str(n) for n in range(100)], ["1990", "2020"], ["1.0", "2.0"]])
-def test_a_last_column_of_classes_needs_no_option(cells: list[str], tmp_path: Path) -> None:
+def test_a_last_column_of_classes_needs_no_option(cells):
     rows = [f"{i % 7},{i % 3},{cells[i % len(cells)]}" for i in range(200)]
-    (tmp_path / "a.csv").write_text("\n".join(["a,b,kind", *rows]) + "\n")
-    said = larank("train", tmp_path / "a.csv", tmp_path / "m.larank", "--tol", 0.5).stderr
+    Path("a.csv").write_text("\n".join(["a,b,kind", *rows]) + "\n")
+    said = larank("train a.csv m --tol 0.5").stderr
     assert f"the label is the last column, 'kind', with {len(cells)} classes: " in said
 
 
-@pytest.mark.parametrize("option", [["--raw"], ["--label", "a"], ["--column", "a=text"], ["--delimiter", ";"]])
-def test_options_of_tables_are_refused_for_matrices(option: list[str], tmp_path: Path) -> None:
-    (tmp_path / "a.svm").write_text("1 1:1\n2 1:2\n")
-    assert "cannot act" in larank("train", tmp_path / "a.svm", tmp_path / "m", *option, code=2).stderr
-
-
-def test_a_raw_model_does_not_know_the_label_of_another_table(tmp_path: Path) -> None:
-    rows, model = [f"{i % 3},{i % 7 + i % 3},{i % 3}" for i in range(60)], tmp_path / "m.larank"
-    (tmp_path / "named.csv").write_text("\n".join(["a,b,kind", *rows]) + "\n")
-    larank("train", tmp_path / "named.csv", model, "--raw", "--quiet")
-    (tmp_path / "more.csv").write_text("a,b,c,d\n1,2,3,4\n")
-    assert "which column has the labels? --label names it" in failure("eval", model, tmp_path / "more.csv")
-    larank("train", tmp_path / "bare.csv", tmp_path / "bare.larank", "--raw", "--quiet")
-    assert "test error" in larank("eval", tmp_path / "bare.larank", tmp_path / "bare.csv").stdout
-    assert "wide.csv has 4 features, the model 2;" in failure(
-        "predict", tmp_path / "bare.larank", tmp_path / "wide.csv"
-    )
-    assert "for svmlight files" in larank("train", tmp_path / "bare.csv", model, "--zero-based", code=2).stderr
-
-
-def test_a_model_of_a_table_takes_no_matrix(trained: Path) -> None:
-    (trained / "a.svm").write_text("1 1:1\n2 1:2\n")
-    line = failure("predict", trained / "m.larank", trained / "a.svm")
-    assert "takes tables with the columns 'PassengerId', 'Pclass'" in line
-
-
-@pytest.mark.parametrize("name", ["x.parquet", "x.feather"])
-@pytest.mark.parametrize("content", [b"", b"hello", b"PAR1" + b"\0" * 100 + b"PAR1"])
-def test_a_binary_file_that_is_damaged_is_named(name: str, content: bytes, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    assert name in failure("train", tmp_path / name, tmp_path / "m")
-    assert "gone.parquet: No such file" in failure("train", tmp_path / "gone.parquet", tmp_path / "m")
-
-
-# ---- Output ----
-
-
-def test_predictions_are_csv_with_the_identifier_if_asked(trained: Path) -> None:
-    out = trained / "out.csv"
-    larank("predict", trained / "m.larank", trained / "people.csv", out, "--id", "PassengerId")
-    rows = list(csv.DictReader(io.StringIO(out.read_text())))
-    plain = larank("predict", trained / "m.larank", trained / "people.csv").stdout.split()
+@pytest.mark.usefixtures("people")
+def test_predictions_are_csv_with_the_identifier_if_asked():
+    larank("predict m.larank people.csv out.csv --id PassengerId")
+    rows = rows_of(Path("out.csv").read_text())
     assert list(rows[0]) == ["PassengerId", "Survived"]
     assert [row["PassengerId"] for row in rows] == [str(n) for n in range(1, 241)]
-    assert [row["Survived"] for row in rows] == plain
-    quoted = larank("predict", trained / "m.larank", trained / "people.csv", "--id", "Name", "--scores").stdout
-    rows = list(csv.DictReader(io.StringIO(quoted)))
-    assert rows[0]["Name"] == 'Smith0, Mr. Jo "J" 0' or rows[0]["Name"] == 'Smith0, Mrs. Jo "J" 0'
+    assert [row["Survived"] for row in rows] == larank(PREDICT).stdout.split()
+    rows = rows_of(larank(f"{PREDICT} --id Name --scores").stdout)
+    assert rows[0]["Name"] in ('Smith0, Mr. Jo "J" 0', 'Smith0, Mrs. Jo "J" 0')
     assert all((float(row["1"]) > 0) == (row["Survived"] == "1") for row in rows)
-    line = failure("predict", trained / "m.larank", trained / "people.csv", "--id", "Id")
-    assert "people.csv, line 1: there is no column 'Id' for --id" in line
 
 
-def test_probabilities_are_there_where_the_model_has_them(trained: Path) -> None:
-    line = failure("predict", trained / "m.larank", trained / "people.csv", "--proba")
-    assert "m.larank holds a LinearMulticlassSVC, which has no probabilities" in line
-    model = trained / "p.larank"
-    larank("train", trained / "people.csv", model, "--label", "Survived", "--algorithm", "primal", "--quiet")
-    rows = list(
-        csv.DictReader(io.StringIO(larank("predict", model, trained / "people.csv", "--proba", "--csv").stdout))
-    )
+@pytest.mark.usefixtures("people")
+def test_probabilities_are_there_where_the_model_has_them():
+    larank("train people.csv p --label Survived --algorithm primal --quiet")
+    rows = rows_of(larank("predict p people.csv --proba --csv").stdout)
     assert list(rows[0]) == ["Survived", "0", "1"]
     for row in rows:
         assert float(row["0"]) + float(row["1"]) == pytest.approx(1)
         assert (float(row["1"]) > 0.5) == (row["Survived"] == "1")
-    assert (
-        "cannot act together" in larank("predict", model, trained / "people.csv", "--proba", "--scores", code=2).stderr
-    )
+    assert "cannot act together" in larank("predict p people.csv --proba --scores", code=2).stderr
+    assert "NAME=KIND" in larank(f"{TRAIN} --column Age=words", code=2).stderr
 
 
-def test_a_pipe_is_read_once(trained: Path) -> None:
-    pipe = trained / "pipe.csv"
-    for arguments in (
-        ["train", pipe, trained / "n.larank", "--label", "Survived", "-q"],
-        ["predict", trained / "m.larank", pipe],
-    ):
-        os.mkfifo(pipe)
-        writer = threading.Thread(target=pipe.write_bytes, args=[(trained / "people.csv").read_bytes()])
+def test_a_pipe_is_read_once(people):
+    for command in ("train pipe.csv n --label Survived -q", "predict m.larank pipe.csv"):
+        os.mkfifo("pipe.csv")
+        writer = threading.Thread(target=Path("pipe.csv").write_text, args=["\n".join(people)])
         writer.start()
-        larank(*arguments)
+        larank(command)
         writer.join(timeout=10)
         assert not writer.is_alive()
-        pipe.unlink()
+        os.remove("pipe.csv")
 
 
-def test_without_polars_it_says_what_to_install(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("people")
+def test_without_polars_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
-    line = failure("train", trained / "people.csv", trained / "n.larank")
-    assert "tables need the package polars; pip install 'larank[tables]' brings it" in line
+    assert "tables need the package polars; pip install 'larank[tables]' brings it" in failure(TRAIN)
 
 
-# ---- Raw tables, streams and other models ----
-
-
-def numbers(path: Path, n: int = 300, order: tuple[int, ...] = (0, 1, 2, 3)) -> Path:
+def numbers(path, order=(0, 1, 2, 3)):
     random = np.random.default_rng(0)
-    y = np.arange(n) % 3
-    columns = {f"f{j}": (random.normal(size=n) + 3 * (y == j)).round(4) for j in range(3)} | {"kind": y}
+    y = np.arange(300) % 3
+    columns = {f"f{j}": (random.normal(size=300) + 3 * (y == j)).round(4) for j in range(3)} | {"kind": y}
     polars.DataFrame(columns).select([list(columns)[k] for k in order]).write_csv(path)
-    return path
 
 
-@pytest.mark.parametrize("options", [[], ["--algorithm", "sgdqn", "--memory-limit", 5000, "--t0", 100]])
-def test_raw_tables_are_taken_as_they_are_and_matched_by_name(options: list[object], tmp_path: Path) -> None:
-    path, model = numbers(tmp_path / "a.csv"), tmp_path / "m.larank"
-    larank("train", path, model, "--raw", *options, "--quiet")
-    estimator = models.load(model)
+@pytest.mark.parametrize("options", ["", " --algorithm sgdqn --memory-limit 5000 --t0 100"])
+def test_raw_tables_are_taken_as_they_are_and_matched_by_name(options):
+    numbers("a.csv")
+    numbers("b.csv", order=(3, 2, 0, 1))
+    larank(f"train a.csv m --raw{options} --quiet")
+    estimator, frame = models.load("m"), polars.read_csv("a.csv")
     assert estimator.feature_names_in_.tolist() == ["f0", "f1", "f2"]
-    frame = polars.read_csv(path)
     expected = estimator.predict(frame.drop("kind"))
-    other = numbers(tmp_path / "b.csv", order=(3, 2, 0, 1))
-    assert larank("predict", model, other).stdout.split() == [str(label) for label in expected]
-    assert error_of(larank("eval", model, other).stdout) == pytest.approx(
-        np.mean(expected != frame["kind"].to_numpy()), abs=1e-4
-    )
-    polars.read_csv(path).drop("f1").write_csv(tmp_path / "c.csv")
-    assert "c.csv, line 1: there is no column 'f1', which the model needs" in failure(
-        "predict", model, tmp_path / "c.csv"
-    )
-    (tmp_path / "d.csv").write_text("f0,f1,f2,kind\n1,2,3,0\n1,,3,1\n")
-    assert "d.csv, line 3, column 'f1': there is no number" in failure("predict", model, tmp_path / "d.csv")
-    assert "d.csv, line 3, column 'f1': there is no number" in failure("train", tmp_path / "d.csv", model, "--raw")
+    assert larank("predict m b.csv").stdout.split() == [str(label) for label in expected]
+    error = np.mean(expected != frame["kind"].to_numpy())
+    assert error_of(larank("eval m b.csv").stdout) == pytest.approx(error, abs=1e-4)
+    frame.drop("f1").write_csv("less.csv")
+    assert "less.csv, line 1: there is no column 'f1', which the model needs" in failure("predict m less.csv")
+    Path("gap.csv").write_text("f0,f1,f2,kind\n1,2,3,0\n1,,3,1\n")
+    for command in ("predict m gap.csv", "train gap.csv m --raw"):
+        assert "gap.csv, line 3, column 'f1': there is no number" in failure(command)
 
 
-@every_table
-def test_a_table_larger_than_memory_trains_as_one_in_memory(table: MessyTable, tmp_path: Path) -> None:
-    path = table.write(tmp_path)
-    options = [
-        "--label",
-        table.label,
-        *table.options,
-        "--algorithm",
-        "sgdqn",
-        "--t0",
-        100,
-        "--no-shuffle",
-        "--epochs",
-        2,
-    ]
-    larank("train", path, tmp_path / "memory", *options, "--quiet")
-    result = larank(
-        "train", path, tmp_path / "stream", *options, "--memory-limit", 15_000 if "gz" in path.name else 6000
-    )
-    if "is read as a stream" not in result.stderr:
-        pytest.skip("too small a file")
-    memory, stream = (models.load(tmp_path / name) for name in ("memory", "stream"))
-    assert stream[0].summary() == memory[0].summary()
-    frame = table_of(path, table)
-    assert np.mean(stream.predict(frame) == memory.predict(frame)) > 0.9  # steps depend on the size of blocks
+@pytest.mark.usefixtures("people")
+def test_columns_may_be_scaled_robustly_and_text_hashed():
+    options = "--label 2 --scale robust --text hash --column Pclass=category --column Cabin=drop"
+    said = larank(f"{TRAIN} {options}").stderr
+    for piece in ("scaled (median", "hashed to 10000 features", "category: 1, 2, 3", "left out: as asked"):
+        assert piece in said
 
 
-def test_columns_may_be_scaled_robustly_and_text_hashed(tmp_path: Path) -> None:
-    (tmp_path / "people.csv").write_text(passengers())
-    said = larank(
-        "train", tmp_path / "people.csv", tmp_path / "m", "--label", 2, "--scale", "robust", "--text", "hash",
-        "--column", "Pclass=category", "--column", "Cabin=drop",
-    ).stderr  # fmt: skip
-    assert "scaled (median" in said
-    assert "hashed to 10000 features" in said
-    assert "category: 1, 2, 3" in said
-    assert "left out: as asked" in said
-
-
-def test_a_test_file_and_a_report_go_with_tables(trained: Path) -> None:
-    page, frame = trained / "r.html", TableFile(trained / "people.csv").read().frame
-    shuffled_columns(frame).write_csv(trained / "test.csv")
-    options = ["--label", "Survived", "--test", trained / "test.csv", "--report", page]
-    result = larank("train", trained / "people.csv", trained / "n.larank", *options)
-    assert error_of(result.stdout) <= 0.2
-    assert "LinearMulticlassSVC on people.csv" in page.read_text()
+@pytest.mark.usefixtures("people")
+def test_a_test_file_and_a_report_go_with_tables():
+    shuffled_columns(table_of("people.csv")).write_csv("test.csv")
+    assert error_of(larank(f"{TRAIN} --label Survived --test test.csv --report r.html").stdout) <= 0.2
+    assert "LinearMulticlassSVC on people.csv" in Path("r.html").read_text()

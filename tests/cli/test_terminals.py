@@ -1,21 +1,16 @@
 """What commands write to a terminal has no control characters, and what they write for programs is exact."""
 
-from __future__ import annotations
-
 import csv
 import os
 import pty
 import subprocess
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from commandline import larank
 
-from larank import LinearMulticlassSVC, SequenceTagger, cli, save
+from larank import LinearMulticlassSVC, SequenceTagger, save
 from larank.data import models
 from larank.data.tables import TableFile
 
@@ -24,16 +19,15 @@ SHOWN = "\\x1b[31mred\\x07\\r\\x9b2J\\u202e[bold]:smile:"
 LABELS = ["plain", 'quo"te', "com,ma", "ta\tb", "line\nbreak", "carriage\rreturn", "both\r\nends", "semi;colon", EVIL]
 
 
-def run(*arguments: object, code: int = 0) -> Any:
+def run(*arguments, code=0):
     """Run a command and check that what it writes is one that a terminal shows as it is."""
-    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
+    result = larank(*arguments, code=code)
     for text in (result.stdout, result.stderr):
         assert all(each.isprintable() or each in "\n\t" for each in text), text
     return result
 
 
-def table(path: Path, labels: Sequence[str], column: str = "kind") -> Path:
+def table(path, labels, column="kind"):
     """Examples of which each label has a feature of its own."""
     with path.open("w", newline="") as file:
         rows = csv.writer(file, quoting=csv.QUOTE_ALL)
@@ -45,13 +39,13 @@ def table(path: Path, labels: Sequence[str], column: str = "kind") -> Path:
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def terminal(monkeypatch):
     monkeypatch.setattr("larank.cli.console.is_terminal", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "300")
 
 
 @pytest.mark.usefixtures("terminal")
-def test_commands_escape_labels_columns_and_file_names(tmp_path: Path) -> None:
+def test_commands_escape_labels_columns_and_file_names(tmp_path):
     folder = tmp_path / EVIL
     folder.mkdir()
     data = table(folder / f"{EVIL}.csv", [EVIL, "b", "c"], column=f"{EVIL}\n")
@@ -73,7 +67,7 @@ def test_commands_escape_labels_columns_and_file_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("terminal")
-def test_tagging_escapes_labels_and_file_names(tmp_path: Path) -> None:
+def test_tagging_escapes_labels_and_file_names(tmp_path):
     evil = EVIL.replace("\r", "")
     folder = tmp_path / evil
     folder.mkdir()
@@ -89,16 +83,14 @@ def test_tagging_escapes_labels_and_file_names(tmp_path: Path) -> None:
     assert shown in run("label-concepts", "train", folder / "a.csv", folder / "b.txt", model, code=1).stderr
 
 
-def test_what_is_written_for_programs_is_exact(tmp_path: Path) -> None:
+def test_what_is_written_for_programs_is_exact(tmp_path):
     data, model, out = table(tmp_path / "a.csv", LABELS), tmp_path / "m.larank", tmp_path / "out.csv"
     run("train", data, model, "--quiet")
     frame = TableFile(data).read().frame
     expected = models.load(model).predict(frame)
     assert set(expected) == set(LABELS)
-    larank = CliRunner()
-    larank.invoke(cli.app, ["predict", str(model), str(data), str(out), "--id", "n", "--scores"])
-    piped = larank.invoke(cli.app, ["predict", str(model), str(data), "--id", "n", "--scores"])
-    assert piped.stdout_bytes == out.read_bytes()
+    larank("predict", model, data, out, "--id", "n", "--scores")
+    assert larank("predict", model, data, "--id", "n", "--scores").stdout_bytes == out.read_bytes()
     read_back = TableFile(out).read().frame
     assert read_back["kind"].to_list() == expected.tolist()
     assert read_back["n"].to_list() == frame["n"].to_list()
@@ -112,30 +104,25 @@ def test_what_is_written_for_programs_is_exact(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("label", ["a\nb", "a\r", "a\u2028b", "a\x85"])
 @pytest.mark.parametrize("options", [[], ["--scores"]])
-def test_labels_with_line_breaks_are_refused_where_each_example_is_a_line(
-    label: str, options: list[str], tmp_path: Path
-) -> None:
+def test_labels_with_line_breaks_are_refused_where_each_example_is_a_line(label, options, tmp_path):
     X, y = np.eye(3).repeat(4, axis=0), np.array([label, "b", "c"]).repeat(4)
     save(LinearMulticlassSVC(random_state=0).fit(X, y), tmp_path / "m.larank")
     (tmp_path / "a.csv").write_text("".join(",".join(map(str, row)) + ",c\n" for row in X))
     line = run("predict", tmp_path / "m.larank", tmp_path / "a.csv", *options, code=1).stderr
     assert f"the label {label!r} has a line break, so it is not one line; --csv writes it in quotes" in line
-    found = CliRunner().invoke(
-        cli.app, ["predict", str(tmp_path / "m.larank"), str(tmp_path / "a.csv"), "--csv", *options]
-    )
+    found = larank("predict", tmp_path / "m.larank", tmp_path / "a.csv", "--csv", *options)
     rows = list(csv.reader(found.stdout_bytes.decode().splitlines(keepends=True)))
     assert len(rows) == 13 or label not in ("a\nb", "a\r")  # splitlines knows more line breaks than csv
 
 
-def test_a_tagger_whose_labels_have_line_breaks_writes_no_columns(tmp_path: Path) -> None:
-    tagger = SequenceTagger(random_state=0).fit([[("a",), ("b",)]] * 3, [["x\ny", "z"]] * 3)
-    save(tagger, tmp_path / "m.larank")
+def test_a_tagger_whose_labels_have_line_breaks_writes_no_columns(tmp_path):
+    save(SequenceTagger(random_state=0).fit([[("a",), ("b",)]] * 3, [["x\ny", "z"]] * 3), tmp_path / "m.larank")
     (tmp_path / "a.txt").write_text("a\nb\n")
     line = run("tag", "apply", tmp_path / "m.larank", tmp_path / "a.txt", code=1).stderr
     assert "the label 'x\\ny' has a line break" in line
 
 
-def test_a_terminal_gets_escapes_and_a_pipe_does_not(tmp_path: Path) -> None:
+def test_a_terminal_gets_escapes_and_a_pipe_does_not(tmp_path):
     evil = EVIL.replace("\r", "")
     data, model = table(tmp_path / "a.csv", [evil, "b"]), tmp_path / "m.larank"
     run("train", data, model, "--quiet")
@@ -150,7 +137,7 @@ def test_a_terminal_gets_escapes_and_a_pipe_does_not(tmp_path: Path) -> None:
     assert seen.splitlines()[0] == SHOWN.replace("\\r", "")
 
 
-def test_a_traceback_is_escaped_too(tmp_path: Path) -> None:
+def test_a_traceback_is_escaped_too(tmp_path):
     command = [sys.executable, "-c", "from larank.cli import main; main()"]
     (tmp_path / EVIL).write_text("no model")
     arguments = ["info", str(tmp_path / EVIL), "--debug"]
@@ -160,7 +147,7 @@ def test_a_traceback_is_escaped_too(tmp_path: Path) -> None:
     assert "\x1b" not in said.stderr
 
 
-def test_tables_in_a_pipe_are_not_cut(tmp_path: Path) -> None:
+def test_tables_in_a_pipe_are_not_cut(tmp_path):
     long = "a label of many words " * 9
     data, wrong = table(tmp_path / "a.csv", [long, "b"]), table(tmp_path / "b.csv", ["b", long])
     run("train", data, tmp_path / "m.larank", "--quiet")

@@ -40,7 +40,7 @@ def fitted(X, y, **options):
 @pytest.mark.parametrize("classes", [("low", "mid", "high"), (3, 7), (True, False)])
 def test_arrays_in_any_chunks_get_the_answers_of_the_model(classes):
     X, y = examples(classes)
-    model = fitted(X, y)
+    model, weights = fitted(X, y), np.linspace(0, 1, len(y))
     for chunks in [(50, 4), ((0, 100, 20), (1, 3))]:
         parts = da.from_array(X, chunks=chunks)
         labels, scores = larank.dask.predict(model, parts), larank.dask.decision_function(model, parts)
@@ -49,51 +49,41 @@ def test_arrays_in_any_chunks_get_the_answers_of_the_model(classes):
         assert scores.shape == model.decision_function(X).shape
         np.testing.assert_array_equal(labels.compute(), model.predict(X))
         np.testing.assert_allclose(scores.compute(), model.decision_function(X))
-        assert larank.dask.score(model, parts, da.from_array(y, chunks=70)) == model.score(X, y)
+        given = [da.from_array(each, chunks=70) for each in (y, weights)]
+        assert larank.dask.score(model, parts, given[0]) == model.score(X, y)
+        assert larank.dask.score(model, parts, *given) == pytest.approx(model.score(X, y, weights))
 
 
 def test_chunks_may_be_sparse_or_of_unknown_sizes():
     X, y = examples()
-    model = fitted(X, y)
-    sparse = da.from_array(X, chunks=(50, 4)).map_blocks(csr_matrix)
-    some = da.from_array(X, chunks=(50, 4))
-    some = some[some[:, 0] > 1]
-    np.testing.assert_array_equal(larank.dask.predict(model, sparse).compute(), model.predict(X))
-    np.testing.assert_array_equal(larank.dask.predict(model, some).compute(), model.predict(X[X[:, 0] > 1]))
+    model, parts = fitted(X, y), da.from_array(X, chunks=(50, 4))
+    for chunks, rows in ((parts.map_blocks(csr_matrix), X), (parts[parts[:, 0] > 1], X[X[:, 0] > 1])):
+        np.testing.assert_array_equal(larank.dask.predict(model, chunks).compute(), model.predict(rows))
 
 
-def test_probabilities_have_a_column_per_class():
+def test_probabilities_have_a_column_per_class_and_a_pipeline_of_ours_is_a_model_too():
     X, y = examples()
+    parts = da.from_array(X, chunks=(50, 4))
     model = larank.SGDQNClassifier("log_loss", epochs=2, random_state=0).fit(X, y)
-    found = larank.dask.predict_proba(model, da.from_array(X, chunks=(50, 4))).compute()
-    np.testing.assert_allclose(found, model.predict_proba(X))
+    np.testing.assert_allclose(larank.dask.predict_proba(model, parts).compute(), model.predict_proba(X))
+    model = make_pipeline(larank.KernelPCAMap(n_components=10), larank.LinearMulticlassSVC(random_state=0)).fit(X, y)
+    np.testing.assert_array_equal(larank.dask.predict(model, parts).compute(), model.predict(X))
 
 
 def test_data_frames_get_series_and_frames_with_their_index():
     X, y = examples()
-    frame = pd.DataFrame(X, columns=list("abcd"), index=np.arange(100, 220)).assign(y=y)
-    model = fitted(frame[list("abcd")], frame.y)
-    parts = dd.from_pandas(frame, npartitions=3)
-    parts = parts[parts.a > 1]  # of unknown sizes
-    expected = frame[frame.a > 1]
-    labels = larank.dask.predict(model, parts[list("abcd")])
-    scores = larank.dask.decision_function(model, parts[list("abcd")])
+    columns = list("abcd")
+    frame = pd.DataFrame(X, columns=columns, index=np.arange(100, 220)).assign(y=y)
+    model, parts = fitted(frame[columns], frame.y), dd.from_pandas(frame, npartitions=3)
+    parts, expected = parts[parts.a > 1], frame[frame.a > 1]  # of unknown sizes
+    labels = larank.dask.predict(model, parts[columns])
+    scores = larank.dask.decision_function(model, parts[columns])
     assert labels.dtype == labels.compute().dtype
     pd.testing.assert_index_equal(labels.compute().index, expected.index)
-    assert (labels.compute() == model.predict(expected[list("abcd")])).all()
+    assert (labels.compute() == model.predict(expected[columns])).all()
     assert list(scores.columns) == list(scores.compute().columns) == ["high", "low", "mid"]
-    score = larank.dask.score(model, parts[list("abcd")], parts.y)
-    assert score == pytest.approx(model.score(expected[list("abcd")], expected.y))
-
-
-def test_a_score_counts_weights():
-    X, y = examples()
-    model, weights = fitted(X, y), np.linspace(0, 1, len(y))
-    found = larank.dask.score(model, *(da.from_array(each, chunks=50) for each in (X, y, weights)))
-    assert found == pytest.approx(model.score(X, y, weights))
-    some = da.from_array(X[:, 0] > 1, chunks=50)  # sizes that nobody knows yet
-    found = larank.dask.score(model, *(da.from_array(each, chunks=50)[some] for each in (X, y)))
-    assert found == pytest.approx(model.score(X[X[:, 0] > 1], y[X[:, 0] > 1]))
+    score = larank.dask.score(model, parts[columns], parts.y)
+    assert score == pytest.approx(model.score(expected[columns], expected.y))
 
 
 def test_a_tagger_tags_bags_of_sentences():
@@ -130,13 +120,6 @@ def test_a_map_is_fitted_on_a_sample_and_applied_to_all(kernel_map):
         np.testing.assert_allclose(other.eigenvalues_, everything.eigenvalues_, atol=1e-9)
     with pytest.raises(ValueError, match="X must hold at least one example, got none"):
         larank.dask.fit_on_sample(kernel_map, [dask.delayed(X[:0])])
-
-
-def test_a_pipeline_of_ours_is_a_model_too():
-    X, y = examples()
-    model = make_pipeline(larank.KernelPCAMap(n_components=10), larank.LinearMulticlassSVC(random_state=0)).fit(X, y)
-    found = larank.dask.predict(model, da.from_array(X, chunks=(50, 4))).compute()
-    np.testing.assert_array_equal(found, model.predict(X))
 
 
 @pytest.mark.parametrize(

@@ -1,36 +1,27 @@
-"""A full disk: every writer raises an error with the path and the number of the error, and leaves the old file."""
+"""A full disk: writers raise an error with its path and number, leave the old file, and keep no file open."""
 
 import errno
 import os
-import resource
 import subprocess
 import sys
-from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import larank
+from fulldisk import full_disk
 from larank.active import ActiveLearner
 from larank.data import write_svmlight
 from larank.data.columns import write_conll
+from larank.data.files import temporary_folder
+from larank.data.rowstore import RowStore
 from larank.report import write_report
 
 random = np.random.default_rng(0)
 X = random.normal(size=(300, 20))
 y = (X[:, 0] > 0).astype(int)
 WORDS = [[f"{word:x}" for word in random.integers(0, 2**60, 2000)]]  # hard to compress
-
-
-@contextmanager
-def full_disk(most):
-    """No file can be longer than this."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def fitted():
@@ -85,3 +76,32 @@ def test_a_full_standard_output_is_named(tmp_path):
             )
         assert ended.returncode == 1
         assert "standard output: No space left on device" in ended.stderr
+
+
+@pytest.fixture
+def folder():
+    with temporary_folder() as found:
+        yield found
+
+
+def open_files(folder):
+    descriptors = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]
+    names = [os.readlink(each) for each in descriptors if each.exists()]
+    return [Path(name).name for name in names if Path(name).parent == folder.path and Path(name).name != "lock"]
+
+
+def test_a_file_that_cannot_be_flushed_leaves_no_other_file_open(folder):
+    store = RowStore(folder, 1000, 10)
+    store.append(np.ones((3, 2)), np.zeros(3, np.int32), np.ones(3))
+    assert len(open_files(folder)) == 5
+    with pytest.raises(OSError, match="File too large"), full_disk():
+        store.close()
+    assert not open_files(folder)
+
+
+def test_a_file_that_cannot_be_created_leaves_no_other_file_open(folder):
+    (folder.path / "ends").mkdir()
+    with pytest.raises(IsADirectoryError) as error:
+        RowStore(folder, 1000, 10)
+    assert error.value.filename == str(folder.path / "ends")
+    assert not open_files(folder)

@@ -1,10 +1,13 @@
 """What every reader of files does: compression, marks, pipes, damage and bytes of any kind."""
 
 import bz2
+import fcntl
 import gzip
 import lzma
 import os
 import re
+import struct
+import termios
 import threading
 import time
 from collections.abc import Callable
@@ -25,7 +28,7 @@ from larank.ambiguous.universetable import read_table
 from larank.data import DataFormatError, ExampleFile, read_csv, read_npz, read_svmlight
 from larank.data.columns import read_conll
 from larank.data.files import read_text
-from larank.data.tables import TableFile
+from larank.data.tables import Labels, TableFile
 
 HOUSE = Universe({"john": "actor", "go": "verb", "hall": "room"}, [Relation("at", of={"actor"}, to={"room"})])
 
@@ -94,7 +97,8 @@ def slow_pipe(path, content):
         with open(path, "wb", buffering=0) as pipe:
             for byte in content[:12]:
                 pipe.write(bytes([byte]))
-                time.sleep(0.003)
+                while struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]:
+                    time.sleep(0.001)  # until it is read
             pipe.write(content[12:])
 
     os.mkfifo(path)
@@ -145,6 +149,49 @@ def test_a_line_that_is_wrong_is_named(reader, tmp_path):
         reader.read(path)
 
 
+def labels_of_table(path):
+    block, labels = TableFile(path).read(), Labels("y")
+    labels.meet(block)
+    return labels.array(block).tolist()
+
+
+LABELLED = {
+    "svmlight": ("a.svm", "", "{} 1:1\n", lambda path: read_svmlight(path)[1].tolist()),
+    "csv": ("a.csv", "x,y\n", "0,{}\n", lambda path: read_csv(path)[1].tolist()),
+    "table": ("a.csv", "x,y\n", "0,{}\n", labels_of_table),
+}
+
+
+@pytest.mark.parametrize(("name", "head", "line", "read"), LABELLED.values(), ids=LABELLED)
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("1 -2 +3", [1, -2, 3]),
+        ("1 2.0", [1.0, 2.0]),
+        ("1 2.5 1", [1.0, 2.5, 1.0]),
+        ("1e2 -.5", [100.0, -0.5]),
+        ("1 two", ["1", "two"]),
+        ("9223372036854775807", [2**63 - 1]),
+        ("9223372036854775808", ["9223372036854775808"]),
+        ("+ -", ["+", "-"]),
+        ("été", ["été"]),
+        ("true false NA", ["true", "false", "NA"]),
+    ],
+)
+def test_labels_are_integers_then_numbers_then_words(name, head, line, read, words, expected, tmp_path):
+    (tmp_path / name).write_text(head + "".join(map(line.format, words.split())), encoding="utf-8")
+    assert repr(read(tmp_path / name)) == repr(expected)
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "\ufeff"])
+@pytest.mark.parametrize("name", ["svmlight", "blocks of svmlight", "csv", "blocks of csv", "table", "columns"])
+def test_a_file_without_examples_is_refused(name, content, tmp_path):
+    path = tmp_path / READERS[name].name
+    path.write_text(content)
+    with refuses(path, r", line \d: no (examples|rows|tokens)$"):
+        READERS[name].read(path)
+
+
 @every_reader
 def test_text_that_is_not_utf8_is_named(reader, tmp_path):
     path = tmp_path / reader.name
@@ -174,6 +221,12 @@ def test_any_bytes_are_read_or_refused(reader, content, tmp_path_factory):
         reader.read(path)
     except DataFormatError as error:
         assert str(error).startswith(str(path))  # noqa: PT017
+
+
+def test_what_compresses_well_is_read(tmp_path):
+    path = tmp_path / "data.svm.gz"
+    path.write_bytes(gzip.compress(b"1 1:1\n2 2:1\n" * 100_000))
+    assert read_svmlight(path)[0].shape == (200_000, 2)
 
 
 BOMBED = {name: reader.read for name, reader in READERS.items()} | {"npz": read_npz, "text": read_text}

@@ -109,10 +109,3 @@ def test_hard_margins_are_those_of_the_last_weights():
     hard = {"C": np.inf, "epochs": "auto", "stop": "gap", "tol": 0.01}
     models = [linear(**hard, average=average).fit(X, y) for average in ("auto", False)]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
-
-
-def test_a_stream_cannot_begin_to_average_on_the_way():
-    X, y = noisy(200)
-    model = linear(average=False).partial_fit(X, y)
-    with pytest.raises(ValueError, match="average must stay as it was"):
-        model.set_params(average=True).partial_fit(X, y)

@@ -6,44 +6,27 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
-import larank
-from larank.training import CertificateWarning, TrainingWarning
+from checks import VARIANTS
+from larank import CertificateWarning, LaRankClassifier, LaSVMClassifier, MulticlassSVC, TrainingWarning
 
-VALUES = {
-    "rbf": lambda A, B: rbf_kernel(A, B, gamma=0.05),
-    "poly": lambda A, B: polynomial_kernel(A, B, degree=3, gamma=1.0, coef0=1.0),
-}
-KERNELS = {"rbf": {"kernel": "rbf", "gamma": 0.05}, "poly": {"kernel": "poly", "gamma": 1.0, "degree": 3, "coef0": 1.0}}
-
-
-def published_primal(model, X, y):
-    """Return the primal objective of the decision function that the attributes define, in double precision."""
-    values, X, S = VALUES[model.kernel], X.astype(np.float64), model.support_vectors_.astype(np.float64)
-    classes = np.arange(len(model.classes_))
-    if isinstance(model, larank.LaSVMClassifier):
-        beta = model.dual_coef_.T
-        signs = np.where(y[:, None] == (classes[1:] if len(classes) == 2 else classes), 1.0, -1.0)
-        losses = np.maximum(0, 1 - signs * (values(X, S) @ beta + model.intercept_)).sum()
-    else:
-        beta = getattr(model, "scale_", 1.0) * model.dual_coef_.toarray()
-        scores = values(X, S) @ beta
-        losses = ((scores + 1 - np.eye(len(classes))[y]).max(axis=1) - scores[np.arange(len(y)), y]).sum()
-    return np.einsum("ik,ij,jk->", beta, values(S, S), beta) / 2 + model.C * losses
+KERNELS = {"rbf": (rbf_kernel, {"gamma": 0.05}), "poly": (polynomial_kernel, {"gamma": 1.0, "degree": 3, "coef0": 1.0})}
 
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("C", [1e2, 1e5, 1e8])
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("kind", [larank.LaRankClassifier, larank.LaSVMClassifier, larank.MulticlassSVC])
+@pytest.mark.parametrize("kind", [LaRankClassifier, LaSVMClassifier, MulticlassSVC])
 def test_the_primal_objective_is_that_of_the_published_model_though_scores_are_rounded(kind, kernel, C, seed):
-    random, k = np.random.RandomState(seed), 2 + seed % 2
+    random, k, (values, parameters) = np.random.RandomState(seed), 2 + seed % 2, KERNELS[kernel]
     y = np.arange(500) % k
     X = (random.randn(500, 3) + 1.5 * random.randn(k, 3)[y]).astype(np.float32)
-    limit = {"max_iter": 20} if kind is larank.MulticlassSVC else {}
+    limit = {"max_iter": 20} if kind is MulticlassSVC else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)
         warnings.simplefilter("ignore", CertificateWarning)  # rounded values may not be positive semi-definite
-        model = kind(C=C, random_state=0, **KERNELS[kernel], **limit).fit(X, y)
+        model = kind(kernel, C=C, random_state=0, **parameters, **limit).fit(X, y)
+    K = values(X.astype(np.float64), **parameters)
+    primal, _ = VARIANTS[kind.__name__][""][1].certificate(model, K, y, np.full(500, C))
     assert model.result_.exact
-    assert model.result_.primal == pytest.approx(published_primal(model, X, y), rel=1e-4)
+    assert model.result_.primal == pytest.approx(primal, rel=1e-4)
     assert not model.result_.dual > model.result_.primal  # it is NaN with a CertificateWarning

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from sklearn.svm import SVC
 
-from sessions import Drive, Rows, dense, in_order_of_arrival
+from sessions import Drive, Rows, dense, in_order_of_arrival, problem
 from sessions import huller_session as session
 
 
@@ -20,14 +20,6 @@ def separable(n, k=2, seed=0, dimensions=3, margin=0.3):
     X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
     X += centres[labels] * (1 + margin)
     return X @ X.T, labels.astype(np.int32)
-
-
-def mixed(n, seed=0, dimensions=2):
-    """Two classes in a heap, some examples twice, some zero: the hulls intersect."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, dimensions))[random.integers(0, n, n)]
-    X[random.random(n) < 0.1] = 0
-    return X @ X.T, in_order_of_arrival(random.integers(0, 2, n))
 
 
 def coefficients(drive):
@@ -71,8 +63,8 @@ def assert_in_the_hulls(drive):
 
 @given(st.integers(2, 40), st.integers(2, 5), st.integers(0, 10**6), st.booleans(), st.integers(1, 50))
 def test_points_stay_in_their_hulls_recursions_are_exact_and_no_distance_increases(n, k, seed, apart, block):
-    K, labels = separable(max(n, k), k, seed) if apart else mixed(n, seed)
-    scale, distances = np.abs(K).max(), []
+    K, labels = separable(max(n, k), k, seed) if apart else problem(n, 2, seed)  # whose hulls intersect
+    labels, scale, distances = in_order_of_arrival(labels), np.abs(K).max(), []
 
     def look(drive):
         assert_in_the_hulls(drive)

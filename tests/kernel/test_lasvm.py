@@ -13,11 +13,13 @@ from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
 
+from checks import coefficients, signs_of
 from larank import ActiveLearner, LaSVMClassifier, MemoryLimitError
 from larank.active import AutoActive
 from larank.kernel.bias import least_loss_bias
 from larank.kernel.lasvm import LaSVM
 from larank.training import TrainingWarning
+from references.optima import one_vs_rest_certificate
 
 iris, iris_labels = load_iris(return_X_y=True)
 order = np.random.default_rng(0).permutation(len(iris))
@@ -125,27 +127,21 @@ def test_one_pass_and_a_finish_are_near_the_svm():
     assert duals[-1] == pytest.approx(optimum, rel=1e-4)
 
 
-def certificate(model, X, y, sample_weight=1.0, kernel=lambda a, b: rbf_kernel(a, b, gamma=0.5)):
-    """Primal, dual and violation from the model's attributes, problem by problem."""
-    K = kernel(X, X)
-    scores = model.decision_function(X).reshape(len(X), -1)
-    costs = model.C * np.broadcast_to(sample_weight, len(X))
-    alpha = np.zeros(scores.shape)
-    alpha[model.support_] = model.dual_coef_.T
-    positive = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
-    signs = np.where(y[:, None] == positive, 1.0, -1.0)
+def certificate(model, X, y):
+    """Return primal, dual and violation from the model's attributes, which keep the constraints."""
+    K, C, labels = rbf_kernel(X, gamma=0.5), model.C, np.unique(y, return_inverse=True)[1]
+    alpha, signs = coefficients(model, len(X)), signs_of(labels)
+    scores, g = model.decision_function(X).reshape(alpha.shape), signs - K @ alpha
     np.testing.assert_allclose(scores, K @ alpha + model.intercept_, atol=1e-6)
-    np.testing.assert_allclose(alpha.sum(axis=0), 0, atol=1e-9 * costs.sum())
+    np.testing.assert_allclose(alpha.sum(axis=0), 0, atol=1e-9 * C * len(X))
     assert (alpha * signs >= 0).all()
-    assert (alpha * signs <= costs[:, None] * (1 + 1e-12)).all()
-    np.testing.assert_allclose(model.support_costs_, costs[model.support_])
+    assert (alpha * signs <= C * (1 + 1e-12)).all()
+    np.testing.assert_allclose(model.support_costs_, C)
     np.testing.assert_array_equal(model.support_labels_, y[model.support_])
-    half = 0.5 * (alpha * (K @ alpha)).sum()
-    g, bound = signs - K @ alpha, costs[:, None] * signs
-    largest = np.where(alpha < np.maximum(0, bound), g, -np.inf).max(axis=0)
-    smallest = np.where(alpha > np.minimum(0, bound), g, np.inf).min(axis=0)
-    losses = (costs[:, None] * np.maximum(0, 1 - signs * scores)).sum()
-    return half + losses, (alpha * signs).sum() - half, max(0.0, (largest - smallest).max())
+    largest = np.where(alpha < np.maximum(0, C * signs), g, -np.inf).max(axis=0)
+    smallest = np.where(alpha > np.minimum(0, C * signs), g, np.inf).min(axis=0)
+    objectives = one_vs_rest_certificate(alpha, scores, K, signs, np.full(len(X), C))
+    return *objectives, max(0.0, (largest - smallest).max())
 
 
 @given(st.integers(4, 60), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from([0.01, 1.0, 50.0]), st.booleans())
@@ -201,18 +197,16 @@ def test_the_certificate_is_that_of_all_classes_even_if_not_all_were_met(selecti
 @pytest.mark.parametrize("status", ["time_limit", "interrupted"])
 def test_an_end_in_the_middle_of_finishing_leaves_a_valid_model(status, monkeypatch):
     monkeypatch.setattr("larank.kernel.lasvm._FINISHING_STEPS", 3)
-    some, labels = noise(600, 2, 3)
-    clock = iter([0.0] * 10**7)
-    finish_some, calls = LaSVM._finish_some, []
-    is_over = lambda: status == "time_limit" and len(calls) == 50  # noqa: E731
-    monkeypatch.setattr("larank.training.loop.time.perf_counter", lambda: 5.5 if is_over() else next(clock))
+    (some, labels), finish_some, calls, clock = noise(600, 2, 3), LaSVM._finish_some, [], [0.0]
 
     def watched(self, training):
         calls.append(0)
-        if status == "interrupted" and len(calls) == 50:
+        if len(calls) == 50 and status == "interrupted":
             signal.raise_signal(signal.SIGINT)
+        clock[0] = 5.5 * (len(calls) == 50 and status == "time_limit")
         return finish_some(self, training)
 
+    monkeypatch.setattr("larank.training.loop.time.perf_counter", lambda: clock[0])
     monkeypatch.setattr(LaSVM, "_finish_some", watched)
     with pytest.warns(TrainingWarning, match="time_limit|interrupt"):
         model = lasvm(C=100.0, time_limit=5.0).fit(some, labels)

@@ -1,4 +1,4 @@
-"""What the machine of the kernel estimators promises beside its models."""
+"""What the machine of the kernel estimators promises beside its models: memory, intercepts, passes and classes."""
 
 import gc
 import inspect
@@ -8,14 +8,17 @@ import weakref
 
 import numpy as np
 import pytest
+from overlapping import NAMED
 from scipy import sparse
-from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, rbf_kernel
+from sklearn.metrics.pairwise import rbf_kernel
 
 import larank
+from larank import LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC, MulticlassSVC
 from larank.data import load_letter
 from larank.kernel import machine
 from larank.kernel.machine import OnlineClassifier, StreamTraining
 from larank.kernel.stream import Feed
+from references import optima
 
 ONLINE = [
     name
@@ -24,21 +27,19 @@ ONLINE = [
 ]
 
 
-@pytest.mark.parametrize("verb", ["fit", "partial_fit"])
 @pytest.mark.parametrize("name", ONLINE)
-def test_what_training_held_is_let_go_when_it_ends(name, verb, monkeypatch):
-    trainings = []
-    begin = StreamTraining.__init__
+def test_what_a_part_of_a_stream_held_is_let_go_when_it_ends(name, monkeypatch):
+    """tests/test_estimators.py makes the claim of `fit`."""
+    trainings, begin = [], StreamTraining.__init__
 
     def watched(self, *arguments, **options):
         begin(self, *arguments, **options)
         trainings.append(weakref.ref(self))
 
     monkeypatch.setattr(StreamTraining, "__init__", watched)
-    X, y = np.random.RandomState(0).randn(120, 3), np.arange(120) % 3
     gc.disable()  # what is left to a collection of cycles takes memory until then
     try:
-        getattr(getattr(larank, name)(random_state=0), verb)(X, y)
+        getattr(larank, name)(random_state=0).partial_fit(np.random.RandomState(0).randn(120, 3), np.arange(120) % 3)
         assert [training() for training in trainings] == [None]
     finally:
         gc.enable()
@@ -98,24 +99,15 @@ def test_an_intercept_of_the_linear_kernel_is_the_weight_of_a_constant_feature(n
     np.testing.assert_allclose(model.decision_function(layout(X)), decisions.squeeze(), atol=1e-10)
 
 
-KERNELS = {
-    "rbf": lambda A, B: rbf_kernel(A, B, gamma=0.7),
-    "poly": lambda A, B: (0.7 * A @ B.T) ** 3,
-    "laplacian": lambda A, B: laplacian_kernel(A, B, gamma=0.7),
-    "chi2": lambda A, B: chi2_kernel(A, B, gamma=0.7),
-    "intersection": lambda A, B: np.minimum(A[:, None], B).sum(axis=2),
-}
-
-
 @with_intercept
-@pytest.mark.parametrize("kernel", [*KERNELS, "callable"])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian", "chi2", "intersection", "callable"])
 def test_every_kernel_may_have_intercepts(name, kernel):
     X, y = examples(3)
-    values = KERNELS.get(kernel, KERNELS["rbf"])
-    chosen = values if kernel == "callable" else kernel
+    values, parameters = NAMED.get(kernel, NAMED["rbf"])
+    chosen = {"kernel": values} if kernel == "callable" else {"kernel": kernel, **parameters}
     # One pass of LaRank makes much of rounding; its optimum does not.
     options = {"stop": "gap", "tol": 1e-9} if name == "LaRankClassifier" else {}
-    model = trained(name, "fit", X, y, kernel=chosen, gamma=0.7, fit_intercept=True, **options)
+    model = trained(name, "fit", X, y, fit_intercept=True, **chosen, **options)
     plus_one = trained(name, "fit", X, y, kernel=lambda A, B: values(A, B) + 1, **options)
     atol = 1e-3 if options else 1e-9
     np.testing.assert_allclose(model.decision_function(X), plus_one.decision_function(X), atol=atol)
@@ -164,3 +156,85 @@ def test_support_patterns_are_counted_by_class(name, classes):
         _ = model.n_support_
     model.fit(X, names)
     assert model.n_support_.tolist() == [(names[model.support_] == label).sum() for label in model.classes_]
+
+
+# Passes that epochs="auto" makes: more where they are cheap and still pay, one where data is large
+
+of_many_passes = pytest.mark.parametrize("estimator", [LaRankClassifier, LaSVMClassifier])
+
+
+def noisy(n, features=2, classes=2, noise=1.5, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, features))
+    y = (X @ random.normal(size=(features, classes)) + noise * random.normal(size=(n, classes))).argmax(axis=1)
+    return X, y
+
+
+@of_many_passes
+@pytest.mark.parametrize("C", [0.05, 10.0])
+def test_on_small_and_noisy_data_the_default_is_as_good_as_the_exact_machine(estimator, C):
+    X, y = noisy(2000, classes=3)
+    exact = MulticlassSVC(C=C, gamma=0.5, random_state=0)
+    if estimator is LaSVMClassifier:
+        exact = LaSVMClassifier(C=C, gamma=0.5, stop="gap", tol=1e-4, max_iter=1000, random_state=0)
+    best = exact.fit(X[:500], y[:500]).score(X[500:], y[500:])
+    scores = [
+        estimator(C=C, gamma=0.5, random_state=seed).fit(X[:500], y[:500]).score(X[500:], y[500:]) for seed in range(5)
+    ]
+    assert np.mean(scores) > best - 0.005
+
+
+@of_many_passes
+def test_passes_go_on_while_they_raise_the_dual(estimator):
+    X, y = noisy(300, features=5, classes=3)
+    model = estimator(C=10.0, gamma=0.2, random_state=0).fit(X, y)
+    passes = int(model.result_.iterations)
+    assert passes > 1
+    assert model.result_.status == "completed"
+    same = estimator(C=10.0, gamma=0.2, epochs=passes, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), same.decision_function(X))
+    one_more = estimator(C=10.0, gamma=0.2, epochs=passes + 1, random_state=0).fit(X, y)
+    assert one_more.result_.dual - model.result_.dual < 1e-3 * model.result_.dual
+
+
+@of_many_passes
+@pytest.mark.parametrize(("limit", "most"), [("_FEW_VISITS", 400), ("_FEW_KERNEL_VALUES", 1000)])
+def test_one_pass_is_made_where_another_would_be_long(estimator, limit, most, monkeypatch):
+    X, y = noisy(300, features=5, classes=3)
+    monkeypatch.setattr(machine, limit, most)
+    assert estimator(C=10.0, random_state=0).fit(X, y).result_.iterations == 1
+
+
+def test_a_hundred_thousand_examples_get_one_pass():
+    X, y = noisy(100_000, noise=0.0)
+    assert LaRankClassifier("linear", C=0.001, certify=False, random_state=0).fit(X, y).result_.iterations == 1
+
+
+# A class without weight is part of the problem, if a machine solves one problem for all classes
+
+X, y = np.random.RandomState(0).randn(30, 3), np.arange(30) % 3
+WEIGHTS = np.where(y == 1, 0.0, 1.0)
+
+MACHINES = {
+    "larank": LaRankClassifier("linear", average=False, stop="gap", tol=1e-7),
+    "larank with kernel values": LaRankClassifier("poly", degree=1, gamma=1.0, coef0=0.0, stop="gap", tol=1e-7),
+    "larank on a device": LaRankClassifier("linear", average=False, stop="gap", tol=1e-7, device="cpu"),
+    "exact": MulticlassSVC("linear", tol=1e-7),
+    "linear": LinearMulticlassSVC(fit_intercept=False, stop="gap", tol=1e-7),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_optimum_is_that_of_all_classes(name):
+    model = MACHINES[name].set_params(random_state=0).fit(X, y, sample_weight=WEIGHTS)
+    _, optimum = optima.optimum("crammer-singer", X, y, WEIGHTS, 3)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.result_.status == "converged"
+    assert optimum - 1e-5 <= model.result_.primal <= optimum * (1 + 1e-5)
+
+
+def test_a_stream_goes_on_with_the_class_that_had_no_weight():
+    model = LaRankClassifier(random_state=0).partial_fit(X, y, sample_weight=WEIGHTS)
+    before = model.decision_function(X)
+    assert before.shape == (30, 3)
+    assert (model.partial_fit(X, y).predict(X) == 1).any()

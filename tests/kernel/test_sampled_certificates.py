@@ -101,12 +101,9 @@ def test_the_sample_does_not_depend_on_blocks():
     assert large.primal == pytest.approx(small.primal, rel=1e-9)
 
 
-def test_few_kernel_values_are_cheap(monkeypatch):
+def test_few_kernel_values_are_cheap_and_a_gap_that_ends_training_is_that_of_all_examples(monkeypatch):
+    result = LaRankClassifier(stop="gap", tol=0.1, random_state=0).fit(X, y).result_
+    assert result.exact
+    assert result.relative_gap <= 0.1
     monkeypatch.setattr(machine, "_CHEAP_CERTIFICATE", 1e8)
     assert fitted(LaRankClassifier).result_.exact
-
-
-def test_a_gap_that_ends_training_is_that_of_all_examples():
-    model = LaRankClassifier(stop="gap", tol=0.1, random_state=0).fit(X, y)
-    assert model.result_.exact
-    assert model.result_.relative_gap <= 0.1

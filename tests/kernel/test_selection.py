@@ -7,11 +7,10 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from checks import assert_same_model, assert_valid, coefficients
+from checks import VARIANTS, assert_same_model, assert_valid
 from larank import LaRankClassifier, LaSVMClassifier
 from larank.kernel.selection import STRATEGIES, Active, AutoActive, Gradient, Random
 from larank.kernel.stream import ChoosingFeed
-from references.optima import kernel_certificate
 from sessions import Lasvm
 from sessions import lasvm_session as session
 
@@ -74,22 +73,20 @@ def test_without_a_budget_every_example_is_taken_once(kind, selection, labels, c
 @pytest.mark.parametrize("kind", MODELS)
 def test_no_more_examples_are_taken_than_the_budget_has_labels(kind, selection, budget, chosen):
     fitted = model(kind, selection=selection, label_budget=budget).fit(X, names[three])
-    taken = min(budget, 240)
+    taken, result = min(budget, 240), fitted.result_
     if selection != "random":
         assert len(chosen) == len(set(chosen)) == taken
         assert set(fitted.support_) <= set(chosen)
     assert len(fitted.support_) <= taken
-    result = fitted.result_
-    assert kind == "lasvm" or result.operations["process_new"] == taken
+    if kind == "larank":  # tests/kernel/test_lasvm.py has the certificate of the other one
+        assert result.operations["process_new"] == taken
+        labels = np.unique(names[three], return_inverse=True)[1]
+        objectives = VARIANTS["LaRankClassifier"][""][1].certificate(fitted, K, labels, np.full(240, 2.0))
+        assert (result.primal, result.dual) == pytest.approx(objectives, rel=1e-6, abs=1e-9)
+    else:
+        assert model(kind, selection=selection, label_budget=33).fit(X, two).result_.operations["process"] == 33
     assert result.iterations == pytest.approx(taken / 240)
-    assert result.gap >= -1e-9 * abs(result.primal)
     assert_valid(fitted, X, three)
-
-
-def test_a_budget_counts_the_examples_processed():
-    for selection in ("random", *SELECTIONS):
-        fitted = model("lasvm", selection=selection, label_budget=33).fit(X, two)
-        assert fitted.result_.operations["process"] == 33
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
@@ -141,14 +138,6 @@ def test_several_epochs_and_a_gap_can_be_combined_with_a_selection(kind, chosen)
     assert sorted(chosen) == sorted([*range(240)] * 2)
     fitted = model(kind, selection="active", stop="gap", tol=0.05).fit(X, two)
     assert fitted.result_.relative_gap <= 0.05
-
-
-@pytest.mark.parametrize("budget", [1, 2, 5, 40])
-def test_the_certificate_of_larank_is_that_of_all_examples(budget):
-    fitted = model("larank", "precomputed", selection="active", label_budget=budget).fit(K, three)
-    costs, delta = np.full(240, 2.0), 1 - np.eye(3)
-    primal, dual, _ = kernel_certificate(coefficients(fitted, 240), K, three, costs, delta)
-    assert (fitted.result_.primal, fitted.result_.dual) == pytest.approx((primal, dual), rel=1e-6, abs=1e-9)
 
 
 # The choice, by brute force
@@ -204,11 +193,7 @@ def test_lasvm_takes_the_example_that_brute_force_takes(strategy, labels, chosen
 @pytest.mark.parametrize("kind", MODELS)
 def test_autoactive_looks_at_no_more_than_it_needs_and_chooses_as_if_one_by_one(kind, chosen):
     watched = Watched(AutoActive(sample_size=100, enough=5))
-    looked = []
     watched.looks = 16
-    watched.is_decided = lambda margins, reach: (
-        looked.append(len(margins)) or watched.strategy.is_decided(margins, reach)
-    )
     model(kind, selection=watched).fit(X, two)
     assert len(chosen) == 240
     for margins, reach in watched.seen:
@@ -221,17 +206,13 @@ def test_autoactive_looks_at_no_more_than_it_needs_and_chooses_as_if_one_by_one(
 @pytest.mark.parametrize("kind", MODELS)
 def test_active_and_gradient_choices_teach_more_of_the_boundary_than_random_ones(kind):
     clean = (X[:, 0] + 0.2 * X[:, 1] ** 2 > 0).astype(int)
-    settings = {"label_budget": 50, "C": 50.0}
-    by_chance, active, gradient = (
-        np.mean(
-            [
-                model(kind, selection=name, random_state=seed, **settings).fit(X, clean).score(X, clean)
-                for seed in range(5)
-            ]
-        )
-        for name in ("random", "active", "gradient")
-    )
-    assert min(active, gradient) > by_chance
+
+    def right(selection, seed):
+        settings = {"label_budget": 50, "C": 50.0, "random_state": seed}
+        return model(kind, selection=selection, **settings).fit(X, clean).score(X, clean)
+
+    by_chance, *chosen = (sum(right(name, seed) for seed in range(5)) for name in ("random", "active", "gradient"))
+    assert min(chosen) > by_chance
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -245,33 +226,12 @@ def test_an_example_of_an_unknown_class_is_the_most_wrong_one(kind, chosen):
 # Objects and errors
 
 
-class Beyond(Active):
-    """A strategy that chooses an example that it was not shown."""
-
-    def choose(self, margins, reach):
-        return 99
-
-
 @pytest.mark.parametrize("made", [Active(), Gradient(), AutoActive(), Random()])
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_strategy_may_be_given_as_an_object(kind, made):
     (name,) = (name for name in STRATEGIES if type(made) is STRATEGIES[name])
     one, other = (model(kind, selection=each, label_budget=50).fit(X, two) for each in (made, name))
     np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
-
-
-@pytest.mark.parametrize("kind", MODELS)
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"selection": Active}, "selection must be one of .* or a strategy such as"),
-        ({"selection": Active(), "sample_size": 3}, "sample_size acts with the name of a strategy only"),
-        ({"selection": Beyond()}, r"selection must choose a place from 0 to 49, got 99 from Beyond\("),
-    ],
-)
-def test_bad_selections_are_refused(kind, parameters, message):
-    with pytest.raises(ValueError, match=message):
-        model(kind, **parameters).fit(X, two)
 
 
 @pytest.mark.parametrize("kind", MODELS)

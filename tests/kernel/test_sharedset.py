@@ -158,24 +158,3 @@ def test_what_overflows_is_an_error():
     labels = np.arange(30, dtype=np.int32) % 3
     with pytest.raises(ValueError, match="overflowed"):
         trained(1e200 * (1 - np.eye(30)), labels, np.full(30, 1e200))
-
-
-LABELS = np.array([0, 1, 2, 0], np.int32)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda session: _core.SharedSet64(np.zeros((4, 3)), LABELS, 1 - np.eye(3), 0), "row and a column per label"),
-        (lambda session: _core.SharedSet64(np.eye(4), LABELS + 1, 1 - np.eye(3), 0), "labels must count"),
-        (lambda session: session.set_costs(np.ones(3)), "costs must have an entry for every example"),
-        (lambda session: session.process(np.array([4])), "ids must be numbers of examples"),
-        (lambda session: session.look(0, 5, np.zeros((4, 3))), "first and last must be numbers of examples"),
-        (lambda session: session.extend(np.zeros((4, 2))), "scores must have a row per example"),
-        (lambda session: session.set_coefficients(np.array([0]), np.zeros((1, 2))), "values must have a row per id"),
-    ],
-)
-def test_what_does_not_fit_is_refused(call, message):
-    session = _core.SharedSet64(np.eye(4), LABELS, 1 - np.eye(3), 0)
-    with pytest.raises(ValueError, match=message):
-        call(session)

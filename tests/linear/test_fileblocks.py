@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -24,10 +24,11 @@ from test_sdm import clusters, small_problems, svc
 import larank
 from checks import interrupt_when_training, unchanged
 from larank import MemoryLimitError
-from larank.data import DataFormatError, ExampleFile, write_svmlight
+from larank.data import ExampleFile, write_svmlight
 from larank.data.files import file_to_write, temporary_folder
 from larank.data.rowstore import place_of
 from larank.training import TrainingWarning
+from properties import draws
 from references import optima
 from references.optima import FORMULATIONS
 
@@ -57,10 +58,7 @@ def assert_same_optimum(model, other, rel=2e-4):
     np.testing.assert_array_equal(model.classes_, other.classes_)
 
 
-# The optimum
-
-
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@draws(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(small_problems(), st.sampled_from(FORMULATIONS), st.booleans(), st.booleans(), st.data())
 def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, cooling, is_sparse, data):
     """However rows are divided: unequally, into empty blocks, into such that miss a class, row by row."""
@@ -110,19 +108,18 @@ def test_weights_act_as_in_memory(formulation, class_weight):
     assert_same_optimum(model.fit(cut(X, y, [7, 8, 60], weight)), inside.fit(X, y, weight))
 
 
-@pytest.mark.parametrize(("stop", "tol"), [("gap", 1e-3), ("violation", 1e-2)])
-@pytest.mark.parametrize("C", [0.01, 1.0])
-def test_costs_that_are_raised_in_stages_end_at_the_same_optimum(stop, tol, C):
+@pytest.mark.parametrize(
+    ("C", "stop", "tol", "dtype"),
+    [
+        *((C, *stop, float) for C in (0.01, 1.0) for stop in (("gap", 1e-3), ("violation", 1e-2))),
+        (1.0, "gap", 1e-3, np.float32),
+    ],
+)
+def test_costs_that_are_raised_in_stages_end_at_the_same_optimum_also_in_an_iterator_of_float32(C, stop, tol, dtype):
     X, y = clusters(examples=80, features=6)
-    model = svc(C=C, stop=stop, tol=tol, memory_limit=20_000.0).fit(cut(X, y, [40]))
-    assert_same_optimum(model, svc(C=C, tol=1e-6).fit(X, y), rel=1e-2)
-
-
-def test_float32_blocks_of_an_iterator_make_a_float32_model():
-    X, y = clusters(examples=90)
-    model = svc(tol=1e-3, memory_limit=12_000.0).fit(iter(cut(X.astype(np.float32), y, [30, 31])))
-    assert model.coef_.dtype == np.float32
-    assert_same_optimum(model, svc().fit(X, y), rel=2e-3)
+    model = svc(C=C, stop=stop, tol=tol, memory_limit=20_000.0).fit(iter(cut(X.astype(dtype), y, [40])))
+    assert model.coef_.dtype == dtype
+    assert_same_optimum(model, svc(C=C, tol=1e-6).fit(X, y), rel=1e-2 if dtype is float else 2e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
@@ -138,6 +135,8 @@ def test_a_memory_mapped_array_is_read_in_blocks(dtype, layout, tmp_path, monkey
     monkeypatch.setattr(larank.linear.sdm, "is_mapped", lambda X, memory_limit: isinstance(X, np.memmap))
     assert (place_of(mapped) is not None) == (dtype != np.int16 and layout != "columns")
     assert place_of(np.memmap(tmp_path / "X", dtype, "c", shape=(150, 6))) is None  # the file may have other values
+    with pytest.raises(ValueError, match=rf"y must have a value for each row of X, {len(y)}; got shape \(10,\)"):
+        svc(memory_limit=8000.0).fit(mapped, y[:10])
     model = svc(C=0.05, tol=1e-3, memory_limit=8000.0).fit(mapped, y)
     inside = svc(C=0.05, tol=1e-5).fit(np.array(mapped), y)
     assert not hasattr(model, "dual_coef_")
@@ -145,20 +144,11 @@ def test_a_memory_mapped_array_is_read_in_blocks(dtype, layout, tmp_path, monkey
     assert_same_optimum(model, inside, rel=2e-3)
 
 
-def test_labels_of_a_memory_mapped_array_are_as_many_as_its_rows(tmp_path):
-    X = np.memmap(tmp_path / "X", float, "w+", shape=(150, 6))
-    with pytest.raises(ValueError, match=r"y must have a value for each row of X, 150; got shape \(10,\)"):
-        svc(memory_limit=3000.0).fit(X, y10)
-
-
 def test_the_seed_decides_the_model():
     X, y = clusters(examples=90, noise=2.0)
     fits = [svc(tol=1e-2, memory_limit=12_000.0, random_state=seed).fit(cut(X, y, [30])).coef_ for seed in (0, 0, 1)]
     np.testing.assert_array_equal(fits[0], fits[1])
     assert (fits[0] != fits[2]).any()
-
-
-# What comes in
 
 
 def test_labels_and_features_may_come_in_the_last_block(tmp_path):
@@ -186,19 +176,6 @@ def test_a_model_of_a_file_is_saved_and_has_no_coefficients_of_examples(tmp_path
     np.testing.assert_array_equal(larank.load(tmp_path / "a.larank").predict(X), model.predict(X))
 
 
-# What goes wrong
-
-
-def test_a_damaged_line_is_named_and_leaves_the_model_as_it_was(tmp_path):
-    X, y = clusters(examples=60)
-    model = svc(tol=1e-3, memory_limit=SMALL).fit(X, y)
-    lines = [f"{i % 2} 1:{i}" for i in range(200)]
-    lines[150] = "1 3:x"
-    (tmp_path / "a.svm").write_text("\n".join(lines) + "\n")
-    with unchanged(model, X), pytest.raises(DataFormatError, match=r"a\.svm.*line 151"):
-        model.fit(tmp_path / "a.svm")
-
-
 X10, y10 = clusters(examples=10)
 TWO = np.ones((2, 6)), y10[:2]
 # What is in the second block, the words that must be there.
@@ -223,47 +200,43 @@ REFUSED = {
     "a checkpoint": ({}, [(X10, y10)], {"checkpoint": "c"}, "checkpoint"),
     "weights": ({}, [(X10, y10)], {"sample_weight": np.ones(10)}, "sample_weight must be None"),
     "labels": ({}, "a.svm", {"y": y10}, "y must be None"),
+    "a damaged line": ({"memory_limit": SMALL}, "a.svm", {}, r"a\.svm.*line 151"),
     "a large C": ({"C": 1e100}, [(X10, y10)], {}, r"must sum to at most 1e\+100 over all examples, got 1e\+101"),
     "too little memory": ({"memory_limit": 1000.0}, [(X10, y10)], {}, "block 1: memory_limit=1e"),
 }
 
 
 @pytest.mark.parametrize(("parameters", "blocks", "more", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_is_wrong_with_blocks_or_cannot_act_on_them_is_refused(parameters, blocks, more, message):
+def test_what_is_wrong_with_blocks_or_cannot_act_on_them_is_refused(parameters, blocks, more, message, tmp_path):
+    (tmp_path / "a.svm").write_text("".join(f"{i % 2} {'3:x' if i == 150 else f'1:{i}'}\n" for i in range(200)))
     model = svc(tol=1e-3).fit(X10, y10).set_params(**{"memory_limit": 3000.0, **parameters})
-    error = MemoryLimitError if "memory_limit" in parameters else ValueError
+    error = MemoryLimitError if "block 1: memory_limit" in message else ValueError
     with unchanged(model, X10), pytest.raises(error, match=message):
-        model.fit(blocks, **more)
+        model.fit(tmp_path / blocks if isinstance(blocks, str) else blocks, **more)
 
 
-def test_a_reader_that_fails_or_is_interrupted_leaves_nothing_behind():
-    X, y = clusters(examples=40)
-
-    def failing(error):
-        yield X, y
+@pytest.mark.parametrize("error", [OSError("gone"), KeyboardInterrupt()])
+def test_a_reader_that_fails_or_is_interrupted_leaves_nothing_behind(error):
+    def failing():
+        yield clusters(examples=40)
         raise error
 
-    for error in (OSError("gone"), KeyboardInterrupt()):
-        with pytest.raises(type(error)):
-            svc().fit(failing(error))
+    with pytest.raises(type(error)):
+        svc().fit(failing())
 
 
 @pytest.mark.parametrize("status", ["interrupted", "time_limit"])
 def test_an_early_end_leaves_a_valid_model_and_nothing_behind(status):
     X, y = clusters(examples=3000, noise=3.0)
-    is_timed = status == "time_limit"
-    model = svc(C=100.0, tol=1e-13, memory_limit=100_000.0, time_limit=0.3 if is_timed else None)
-    with (
-        contextlib.nullcontext() if is_timed else interrupt_when_training(),
-        pytest.warns(TrainingWarning, match="time_limit" if is_timed else "interrupt"),
-    ):
+    time_limit, pressed = (
+        (0.3, contextlib.nullcontext()) if status == "time_limit" else (None, interrupt_when_training())
+    )
+    model = svc(C=100.0, tol=1e-13, memory_limit=100_000.0, time_limit=time_limit)
+    with pressed, pytest.warns(TrainingWarning, match=status.removesuffix("ed")):
         model.fit(cut(X, y, [1000]))
     assert model.result_.status == status
     assert np.isfinite(model.decision_function(X)).all()
     assert model.result_.primal >= model.result_.dual
-
-
-# Memory
 
 
 def test_peak_memory_stays_near_the_limit(tmp_path):

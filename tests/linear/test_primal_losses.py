@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -12,10 +12,10 @@ from larank import _core
 from larank.blocks.workers import Workers
 from larank.linear.labelkernel import tree_label_kernel
 from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective
+from properties import draws
 from references.primal import LOSSES, ExactProblem, aggregation_of, exact_gradient, exact_loss, losses_of, root_of
 
 GAMMAS = (0.0, 0.05, 0.5, 1.0, 2.0, 30.0, np.inf)
-CLASSES = (2, 3, 7, 20)
 
 every_loss = pytest.mark.parametrize(("loss", "smoothing"), LOSSES)
 every_gamma = pytest.mark.parametrize("gamma", GAMMAS)
@@ -99,7 +99,7 @@ class Case:
 
 @every_loss
 @every_gamma
-@pytest.mark.parametrize("k", CLASSES)
+@pytest.mark.parametrize("k", [2, 3, 7, 20])
 def test_value_gradient_and_hessian_are_those_of_the_formula_for_every_label_kernel(loss, smoothing, gamma, k):
     for label_kernel in label_kernels(k).values():
         Case(loss, smoothing, gamma, k, label_kernel, n=4 if k < 20 else 3).check(1e-10)
@@ -158,9 +158,6 @@ def test_wide_sparse_examples_have_the_gradient_and_products_of_dense_ones(dtype
     close = {"rtol": 1e-9, "atol": 1e-9} if dtype == np.float64 else {"rtol": 2e-3, "atol": 2e-3}
     for wide, dense in zip(*results, strict=True):
         np.testing.assert_allclose(wide, dense, **close)
-
-
-# Scores that are far out, near to each other, or the same
 
 
 def evaluated(scores, labels, loss, smoothing, aggregation, gamma=1.0):
@@ -238,17 +235,14 @@ def test_the_smooth_maximum_is_right_at_extreme_scores_too(loss, smoothing, gamm
     assert np.isfinite(product).all()
 
 
-# The aggregation between the sum and the maximum
-
 margins = st.one_of(st.floats(-50, 50), st.sampled_from([0.0, 1e-8, -1e-8, 700.0, -700.0, 1.0]))
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(st.lists(margins, min_size=3, max_size=6), st.sampled_from(LOSSES))
 def test_the_aggregation_falls_from_the_sum_to_the_maximum(scores, kind):
     f = np.array([scores])
-    gammas = np.geomspace(1e-12, 1e12, 13)
-    values = [evaluated(f, [0], *kind, "interpolation", gamma)[0][0] for gamma in gammas]
+    values = [evaluated(f, [0], *kind, "interpolation", gamma)[0][0] for gamma in np.geomspace(1e-12, 1e12, 13)]
     (total,), (top,) = (evaluated(f, [0], *kind, "sum")[i] for i in (0, 1))
     around = 1e-12 * total + 1e-300
     assert all(later <= earlier + around for earlier, later in itertools.pairwise(values))
@@ -270,21 +264,12 @@ def test_all_aggregations_are_the_same_for_two_classes(loss, smoothing):
         np.testing.assert_allclose(product, bends, rtol=1e-9, atol=1e-12)
 
 
-# Convexity
-
-
 def rise_of_the_middle(loss, smoothing, gamma, one, other):
     """The largest loss at a midpoint less the mean at the ends, relative, over pairs of scores."""
     labels = np.zeros(len(one), int)
     ends = [losses_of(f, labels, loss, smoothing, gamma)[0] for f in (one, other)]
     middle = losses_of((one + other) / 2, labels, loss, smoothing, gamma)[0]
     return ((middle - sum(ends) / 2) / (1 + sum(ends))).max()
-
-
-def exact_rise_of_the_middle(loss, smoothing, gamma, one, other):
-    """The same of one pair, with many digits."""
-    low, middle, high = (exact_loss(f, 0, loss, smoothing, gamma) for f in (one, (one + other) / 2, other))
-    return float(middle - (low + high) / 2)
 
 
 def random_pairs(k, n=20_000):
@@ -325,17 +310,14 @@ CONVEX = [
 ]
 
 
-@pytest.mark.parametrize(("loss", "smoothing", "gamma", "k"), NOT_CONVEX)
-def test_where_the_loss_is_said_not_to_be_convex_a_midpoint_lies_above_its_ends(loss, smoothing, gamma, k):
-    assert not PrimalLoss(loss, gamma, smoothing).is_convex(k)
-    pair = pair_at_the_worst_point(k, loss, smoothing, gamma)
-    assert exact_rise_of_the_middle(loss, smoothing, gamma, *pair) > 1e-15
-
-
-@pytest.mark.parametrize(("loss", "smoothing", "gamma", "k"), CONVEX)
-def test_where_the_loss_is_said_to_be_convex_no_midpoint_lies_above_its_ends(loss, smoothing, gamma, k):
-    assert PrimalLoss(loss, gamma, smoothing).is_convex(k)
-    assert rise_of_the_middle(loss, smoothing, gamma, *random_pairs(k)) <= 1e-13
+@pytest.mark.parametrize(("loss", "smoothing", "gamma", "k"), NOT_CONVEX + CONVEX)
+def test_a_midpoint_lies_above_its_ends_exactly_where_the_loss_is_said_not_to_be_convex(loss, smoothing, gamma, k):
+    is_convex = PrimalLoss(loss, gamma, smoothing).is_convex(k)
+    assert is_convex == ((loss, smoothing, gamma, k) in CONVEX)
+    if is_convex:
+        assert rise_of_the_middle(loss, smoothing, gamma, *random_pairs(k)) <= 1e-13
     if 0 < gamma < np.inf:
-        pair = pair_at_the_worst_point(k, loss, smoothing, gamma)
-        assert exact_rise_of_the_middle(loss, smoothing, gamma, *pair) <= 1e-25
+        ends = pair_at_the_worst_point(k, loss, smoothing, gamma)
+        low, middle, high = (exact_loss(f, 0, loss, smoothing, gamma) for f in (ends[0], sum(ends) / 2, ends[1]))
+        rise = float(middle - (low + high) / 2)
+        assert rise <= 1e-25 if is_convex else rise > 1e-15

@@ -1,18 +1,19 @@
-"""Rounds over partitions against a general QP solver and against the solver of all rows at once."""
+"""Rounds over partitions and several threads against a general QP solver, one thread and itself."""
 
 import itertools
 import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from test_sdm import clusters, small_problems, svc
 
 from larank.linear.rounds import LinearProblem, LocalExecutor, Partition, Rounds, dual_coefficients, partitions_of
-from larank.training import Limits, train
+from larank.training import Limits, TrainingWarning, train
 from larank.training.progress import progress_for
+from properties import draws
 from references import optima
 from references.optima import FORMULATIONS
 
@@ -39,7 +40,7 @@ def executor_of(X, labels, costs, cuts, formulation="crammer-singer", intercept=
     return LocalExecutor(partitions(X, labels, costs, cuts, problem), n_jobs)
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(small_problems(), st.sampled_from(FORMULATIONS), st.data())
 def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, data):
     """However rows are divided: unequally, into empty partitions, into such that miss a class."""
@@ -50,8 +51,7 @@ def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, data):
     cooling = data.draw(st.booleans())
     executor = executor_of(X, labels, C * weight, cuts, formulation, intercept)
     outcome = outcome_of(Rounds(executor, seed=0, passes_per_round=passes, cooling=cooling), 1e-7)
-    Z = optima.with_constant(X, intercept)
-    _, best = optima.optimum(formulation, Z, labels, C * weight, len(classes))
+    _, best = optima.optimum(formulation, optima.with_constant(X, intercept), labels, C * weight, len(classes))
     if not cooling and outcome.status == "max_iter":  # nothing moves on between phases then: it may take very long
         assert outcome.objectives.dual <= best * (1 + 1e-9) <= outcome.objectives.primal * (1 + 2e-9)
         return
@@ -141,8 +141,7 @@ def test_partitions_must_be_alike():
 @formulations
 def test_costs_and_rest_costs_act_as_in_one_solver(formulation):
     X, y = clusters(examples=90)
-    weight = np.linspace(0.5, 2, 90)
-    model = svc(formulation, class_weight={1: 3.0}, tol=1e-7).fit(X, y, sample_weight=weight)
+    model = svc(formulation, class_weight={1: 3.0}, tol=1e-7).fit(X, y, sample_weight=np.linspace(0.5, 2, 90))
     problem = LinearProblem(formulation, 4, 1.0)
     parts = partitions(X, y, model.costs_, [20, 60], problem, model.rest_costs_)
     outcome = outcome_of(Rounds(LocalExecutor(parts), seed=0), 1e-6)
@@ -176,3 +175,107 @@ def test_training_goes_on_from_coefficients():
     rounds = Rounds(again, seed=0, is_warm=True)
     assert outcome_of(rounds, 1e-6).status == "converged"
     assert rounds.visits < first.visits / 2
+
+
+threads = pytest.mark.parametrize("n_jobs", [2, 3, 8])
+
+
+def sorted_clouds(examples, classes=4, features=6):
+    """Overlapping clouds, sorted by class, some rows empty, others twice."""
+    X, y = clusters(0, examples, classes, features, empty=0.3)
+    X, y = X[np.argsort(y, kind="stable")], np.sort(y)
+    X[::17] = 0
+    X[1::19] = X[2]
+    return X, y
+
+
+def assert_agree(together, alone, tol):
+    assert together.relative_gap <= tol
+    assert together.dual <= alone.primal * (1 + 1e-9)
+    assert alone.dual <= together.primal * (1 + 1e-9)
+
+
+@formulations
+@threads
+def test_the_optimum_of_several_threads_is_that_of_a_general_qp_solver(formulation, n_jobs):
+    X, y = sorted_clouds(150)
+    costs = 0.5 * np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], size=len(y))
+    result = svc(formulation, n_jobs=n_jobs, C=0.5, tol=1e-7).fit(X, y, sample_weight=2 * costs).result_
+    Z = optima.with_constant(X, 1.0)
+    W, bound = optima.optimum(formulation, Z, y, costs, 4)
+    assert result.dual <= bound * (1 + 1e-6)
+    assert result.primal == pytest.approx(optima.primal(formulation, W, Z, y, costs), rel=1e-6)
+    assert result.relative_gap <= 1e-7
+
+
+@pytest.mark.parametrize(
+    ("formulation", "n_jobs", "dtype", "shrinking"),
+    [
+        ("crammer-singer", 2, np.float64, True),
+        ("crammer-singer", 8, np.float32, False),
+        ("weston-watkins", 3, np.float32, True),
+        ("weston-watkins", 2, np.float64, False),
+        ("one-vs-rest", 8, np.float64, True),
+        ("one-vs-rest", 3, np.float32, False),
+    ],
+)
+def test_certificates_agree_with_those_of_one_thread(formulation, n_jobs, dtype, shrinking):
+    X, y = sorted_clouds(1500)
+    X = sparse.csr_matrix(X, dtype=dtype)
+    tol = 1e-4 if dtype == np.float32 else 1e-6
+    alone = svc(formulation, tol=tol, shrinking=shrinking).fit(X, y).result_
+    assert_agree(svc(formulation, tol=tol, shrinking=shrinking, n_jobs=n_jobs).fit(X, y).result_, alone, tol)
+
+
+@threads
+def test_coefficients_are_feasible_and_weights_are_theirs(n_jobs):
+    X, y = sorted_clouds(3000)
+    X[~X.any(axis=1)] = 1  # empty rows have no coefficients
+    model = svc(n_jobs=n_jobs, tol=1e-3, max_iter=3, C=10.0, fit_intercept=False)
+    with pytest.warns(TrainingWarning):
+        model.fit(X, y)
+    a = model.dual_coef_.toarray()
+    assert optima.infeasibility("crammer-singer", a, y, model.costs_) < 1e-10
+    assert model.result_.dual == pytest.approx(optima.dual("crammer-singer", a, X, y), rel=1e-9)
+    assert model.result_.primal == pytest.approx(
+        optima.primal("crammer-singer", model.coef_, X, y, model.costs_), rel=1e-9
+    )
+
+
+@threads
+def test_the_same_seed_and_threads_give_the_same_bits_and_one_thread_is_the_default(n_jobs):
+    X, y = sorted_clouds(5000)
+    first, second = (svc(tol=1e-5, n_jobs=n_jobs).fit(X, y) for _ in range(2))
+    assert np.array_equal(first.coef_, second.coef_)
+    assert (first.dual_coef_ != second.dual_coef_).nnz == 0
+    assert first.result_.operations == second.result_.operations
+    X, y = sorted_clouds(2000)
+    assert np.array_equal(svc(n_jobs=1).fit(X, y).coef_, svc().fit(X, y).coef_)
+
+
+@threads
+def test_fewer_rows_than_threads_will_do(n_jobs):
+    X, y = np.array([[1.0], [-1.0]]), np.array([0, 1])
+    assert svc(n_jobs=n_jobs).fit(X, y).score(X, y) == 1
+    X, y = np.repeat(np.eye(2), 200, axis=0) * 3, np.repeat([0, 1], 200)
+    X[2:200] = X[202:] = 0  # two rows act
+    assert svc(n_jobs=n_jobs, tol=1e-7).fit(X, y).result_.relative_gap <= 1e-7
+
+
+@threads
+def test_many_classes_and_those_of_a_path_come_to_the_same_optimum(n_jobs):
+    X, y = sorted_clouds(6000, classes=70, features=8)
+    assert_agree(*(svc(tol=1e-3, n_jobs=jobs).fit(X, y).result_ for jobs in (n_jobs, 1)), 1e-3)
+    X, y = sorted_clouds(2000)
+    for one, many in zip(*(svc(tol=1e-7, n_jobs=jobs).path(X, y, [0.1, 1.0]) for jobs in (1, n_jobs)), strict=True):
+        assert many.result_.primal == pytest.approx(one.result_.primal, rel=1e-6)
+
+
+@threads
+def test_a_fit_that_goes_on_from_a_checkpoint_ends_with_the_same_bits(n_jobs, tmp_path):
+    X, y = sorted_clouds(4000)
+    whole = svc(tol=1e-6, n_jobs=n_jobs).fit(X, y)
+    with pytest.warns(TrainingWarning):
+        svc(tol=1e-6, n_jobs=n_jobs, max_iter=4).fit(X, y, checkpoint=tmp_path / "fit", every=0)
+    resumed = svc(tol=1e-6, n_jobs=n_jobs).fit(X, y, checkpoint=tmp_path / "fit", resume=True)
+    assert np.array_equal(resumed.coef_, whole.coef_)

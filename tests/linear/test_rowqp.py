@@ -1,13 +1,17 @@
-"""The per-example QPs (10) and (21) against exact rational arithmetic and against their optimality conditions."""
+"""The per-example QPs (10) and (21) against exact rational arithmetic, and in every instruction set."""
 
+import os
+import subprocess
+import sys
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
+from larank import LinearMulticlassSVC, _core
 from references.optima import FORMULATIONS
 from sessions import hooks
 
@@ -40,21 +44,17 @@ class RowQP:
 
     def bounds(self):
         """Of each a^m; the label's own coefficient is free in (21), where the sum binds it."""
-        bounds = []
-        for m in range(self.classes):
-            if self.formulation == "crammer-singer":
-                bounds.append((-np.inf, self.C if m == self.label else 0.0))
-            elif m != self.label:
-                bounds.append((-self.rest, 0.0))
-            else:
-                bounds.append((0.0, self.C) if self.formulation == "one-vs-rest" else (-np.inf, np.inf))
-        return bounds
+        own, other = {
+            "crammer-singer": ((-np.inf, self.C), (-np.inf, 0.0)),
+            "weston-watkins": ((-np.inf, np.inf), (-self.rest, 0.0)),
+            "one-vs-rest": ((0.0, self.C), (-self.rest, 0.0)),
+        }[self.formulation]
+        return [own if m == self.label else other for m in range(self.classes)]
 
     def linear(self):
         """The linear part of the dual to be minimised: f(a) = 1/2 |W|^2 + linear' a."""
-        if self.formulation == "one-vs-rest":
-            return [Fraction(-1) if m == self.label else Fraction(1) for m in range(self.classes)]
-        return [Fraction(0) if m == self.label else Fraction(1) for m in range(self.classes)]
+        own = -1 if self.formulation == "one-vs-rest" else 0
+        return [Fraction(own if m == self.label else 1) for m in range(self.classes)]
 
     def value(self, change):
         """The change of f, exactly."""
@@ -146,29 +146,18 @@ def row_qps(draw, most_classes=40):
 
 
 @given(row_qps())
-def test_the_change_is_the_exact_minimiser(qp):
+def test_the_change_is_the_exact_minimiser_feasible_and_never_worse_than_none(qp):
     *_, change = qp.solve()
-    expected = np.array([float(d) for d in qp.exact()])
-    assert np.abs(change - expected).max() <= 10 * qp.rounding()
-
-
-@given(row_qps())
-def test_the_new_coefficients_are_feasible(qp):
-    *_, change = qp.solve()
-    new = qp.a + change
+    assert np.abs(change - np.array([float(d) for d in qp.exact()])).max() <= 10 * qp.rounding()
+    assert qp.value(change) <= qp.value(qp.exact()) + 10 * qp.value_rounding()
+    assert qp.value(change) <= qp.value_rounding()
     slack = 4 * EPSILON * max(qp.C, qp.rest)
-    for value, (low, high) in zip(new, qp.bounds(), strict=True):
-        assert low - slack <= value <= high + slack
+    lowest, highest = np.transpose(qp.bounds())
+    assert (lowest - slack <= qp.a + change).all()
+    assert (qp.a + change <= highest + slack).all()
     if qp.formulation != "one-vs-rest":
         # The sum of the change, not of the coefficients: what was off before is not repaired, nor made worse.
         assert abs(change.sum()) <= 8 * EPSILON * qp.classes * qp.C
-
-
-@given(row_qps())
-def test_no_feasible_point_is_better_and_a_change_is_never_worse_than_none(qp):
-    *_, change = qp.solve()
-    assert qp.value(change) <= qp.value(qp.exact()) + 10 * qp.value_rounding()
-    assert qp.value(change) <= qp.value_rounding()
 
 
 @given(row_qps())
@@ -178,13 +167,9 @@ def test_the_violation_and_the_losses_are_those_of_the_definition(qp):
     assert violation == pytest.approx(qp.violation(), rel=1e-14, abs=EPSILON * size)
     own = qp.scores[qp.label]
     margins = np.maximum(1 + qp.scores[qp.others] - own, 0)
-    expected = {
-        "crammer-singer": margins.max(),
-        "weston-watkins": margins.sum(),
-        "one-vs-rest": max(1 - own, 0),
-    }[qp.formulation]
+    losses = {"crammer-singer": margins.max(), "weston-watkins": margins.sum(), "one-vs-rest": max(1 - own, 0)}
     of_others = np.maximum(1 + qp.scores[qp.others], 0).sum() if qp.formulation == "one-vs-rest" else 0
-    assert (loss, rest_loss) == pytest.approx((expected, of_others), rel=1e-13, abs=4 * EPSILON * size)
+    assert (loss, rest_loss) == pytest.approx((losses[qp.formulation], of_others), rel=1e-13, abs=4 * EPSILON * size)
 
 
 @given(row_qps())
@@ -197,29 +182,20 @@ def test_an_optimal_row_stays_as_it_is(qp):
     assert violation > 0 or not change.any()
 
 
-@settings(max_examples=40)
-@given(row_qps(most_classes=4))
-def test_the_reference_itself_beats_every_active_set(qp):
-    """For few classes, all combinations of "at the lower bound, at the upper bound, free" are tried."""
-    best = qp.value(qp.exact())
-    a = [Fraction(v) for v in qp.a.tolist()]
-    choices = [[None, *(Fraction(b) for b in pair if np.isfinite(b))] for pair in qp.bounds()]
-    slopes = [Fraction(s) + e for s, e in zip(qp.scores.tolist(), qp.linear(), strict=True)]
-    A, coupled = Fraction(qp.A), qp.formulation != "one-vs-rest"
-    for choice in product(*choices):
-        free = [m for m in range(qp.classes) if choice[m] is None]
-        change = [Fraction(0) if c is None else c - old for c, old in zip(choice, a, strict=True)]
-        level = Fraction(0)
-        if coupled and not free and sum(a) + sum(change) != 0:
-            continue
-        if coupled and free:  # A change + slope = level on the free ones, and all coefficients sum to zero
-            fixed = sum(a) + sum(change)
-            level = (sum(slopes[m] for m in free) - A * fixed) / len(free)
-        for m in free:
-            change[m] = (level - slopes[m]) / A
-        feasible = all(low <= old + d <= high for old, d, (low, high) in zip(a, change, qp.bounds(), strict=True))
-        if feasible:
-            assert best <= qp.value(change)
+@given(row_qps())
+def test_the_reference_itself_is_feasible_and_meets_the_conditions_of_the_optimum(qp):
+    """No coefficient that may fall has a larger slope than one that may rise; without a common sum, zero is between."""
+    change = qp.exact()
+    new = [Fraction(v) + d for v, d in zip(qp.a.tolist(), change, strict=True)]
+    terms, A = zip(qp.scores.tolist(), qp.linear(), change, strict=True), Fraction(qp.A)
+    slopes = [Fraction(s) + e + A * d for s, e, d in terms]
+    is_coupled = qp.formulation != "one-vs-rest"
+    assert not is_coupled or sum(new) == 0
+    assert all(low <= v <= high for v, (low, high) in zip(new, qp.bounds(), strict=True))
+    may_fall = [s for s, v, (low, _) in zip(slopes, new, qp.bounds(), strict=True) if v > low]
+    may_rise = [s for s, v, (_, high) in zip(slopes, new, qp.bounds(), strict=True) if v < high]
+    zero = [] if is_coupled else [Fraction(0)]
+    assert max(may_fall + zero) <= min(may_rise + zero)
 
 
 # Classes, |x|^2, cost and change, by hand: where all scores are 0, a step d changes the margin by 2 A d.
@@ -241,5 +217,97 @@ def test_changes_are_those_computed_by_hand(problem, expected):
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3, 1e6, 1e9, 1e12])
 def test_the_precision_of_the_change_does_not_depend_on_the_cost(formulation, C):
     qp = RowQP(formulation, [0.1, 0.2, 0.3], [0, 0, 0], 0, 1.7, C)
-    expected = [float(d) for d in qp.exact()]
-    np.testing.assert_allclose(qp.solve()[-1], expected, rtol=1e-14, atol=1e-16)
+    np.testing.assert_allclose(qp.solve()[-1], [float(d) for d in qp.exact()], rtol=1e-14, atol=1e-16)
+
+
+LEVELS = _core.simd_levels()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def level_restored():
+    level = _core.simd_level()
+    yield
+    set_level(level)
+
+
+def set_level(level):
+    """Of the sessions, and of the hooks, which have units of their own."""
+    _core.set_simd_level(level)
+    hooks.set_simd_level(level)
+
+
+def at_levels(function, *arguments):
+    """What a function returns at each level."""
+    found = []
+    for level in LEVELS:
+        set_level(level)
+        found.append(function(*arguments))
+    return found
+
+
+def bits(numbers):
+    return np.asarray(numbers, np.float64).tobytes()
+
+
+@st.composite
+def rows_and_weights(draw):
+    """A sparse row, in any order of columns and with repeated ones, and weights of all magnitudes."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    features, stored, classes = draw(st.integers(1, 60)), draw(st.integers(0, 50)), draw(st.integers(1, 200))
+    magnitude = draw(st.sampled_from([1e-300, 1e-10, 1.0, 1e10, 1e150]))
+    x = rng.normal(size=stored) * 10.0 ** rng.integers(-3, 4, stored)
+    return x, rng.integers(0, features, stored, dtype=np.int32), (rng.normal(size=(features, classes)) * magnitude)
+
+
+@given(rows_and_weights())
+def test_row_scores_are_the_product_and_bit_identical_at_every_level(problem):
+    x, columns, W = problem
+    found = at_levels(hooks.row_scores, *problem)
+    assert np.shape(found[0]) == W.shape[1:]
+    assert (np.abs(found[0] - x @ W[columns]) <= 1e-14 * (np.abs(x) @ np.abs(W[columns]))).all()
+    assert len(set(map(bits, found))) == 1
+
+
+@given(row_qps(most_classes=200))
+def test_row_qps_are_bit_identical_at_every_level(qp):
+    found = at_levels(hooks.solve_row, qp.formulation, qp.scores, qp.a, qp.label, qp.A, qp.C, qp.rest)
+    assert len({tuple(map(bits, parts)) for parts in found}) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("classes", [2, 5, 40, 150])
+def test_whole_models_are_bit_identical_at_every_level(formulation, layout, dtype, classes):
+    rng = np.random.default_rng(classes)
+    y = np.arange(300) % classes
+    X = rng.normal(size=(classes, 30))[y] + rng.normal(size=(300, 30))
+    X[rng.random(X.shape) < 0.6] = 0
+    model, X = LinearMulticlassSVC(formulation, tol=1e-2, random_state=3), layout(X.astype(dtype))
+
+    def fitted():
+        result = model.fit(X, y).result_
+        return model.coef_.tobytes(), model.intercept_.tobytes(), result.primal, result.dual
+
+    assert len(set(at_levels(fitted))) == 1
+
+
+def level_in_a_new_process(value):
+    environment = {**os.environ, "LARANK_SIMD": value}
+    program = "from larank import _core; print(_core.simd_level())"
+    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("value", "level"), [*zip(LEVELS, LEVELS, strict=True), ("", LEVELS[-1])])
+def test_the_environment_chooses_the_level_and_otherwise_the_best_is_taken(value, level):
+    assert level_in_a_new_process(value).stdout.strip() == level
+
+
+def test_an_unknown_level_is_a_clear_error_and_changes_nothing():
+    run = level_in_a_new_process("x86-64-v9")
+    assert run.returncode != 0
+    assert all(word in run.stderr for word in ("(LARANK_SIMD) must be one of", "'scalar'", "'x86-64-v9'"))
+    before = _core.simd_level()
+    with pytest.raises(ValueError, match="got 'mmx'"):
+        _core.set_simd_level("mmx")
+    assert _core.simd_level() == before

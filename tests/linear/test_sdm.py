@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC
 from larank import LinearMulticlassSVC
 from larank.data import load_letter
 from larank.training import TrainingWarning
+from properties import draws
 from references import optima
 from references.optima import FORMULATIONS
 from studies import datasets
@@ -58,9 +59,6 @@ def evaluated(model, X, y):
     )
 
 
-# The optimum
-
-
 @st.composite
 def grid_examples(draw, least=4, most=12, features=4, classes=4):
     """Few examples on a coarse grid, with labels 0, 1, ... and weights."""
@@ -68,8 +66,7 @@ def grid_examples(draw, least=4, most=12, features=4, classes=4):
     value = st.integers(-8, 8).map(lambda v: v / 4)
     X = np.array(draw(st.lists(st.lists(value, min_size=features, max_size=features), min_size=n, max_size=n)))
     y = np.r_[np.arange(classes), draw(st.lists(st.integers(0, classes - 1), min_size=n, max_size=n))][:n]
-    weight = np.array(draw(st.lists(st.sampled_from([0.25, 1.0, 4.0]), min_size=n, max_size=n)))
-    return X, y, weight
+    return X, y, np.array(draw(st.lists(st.sampled_from([0.25, 1.0, 4.0]), min_size=n, max_size=n)))
 
 
 @st.composite
@@ -87,7 +84,7 @@ def small_problems(draw):
     return X, y, weight, C, draw(st.sampled_from([0.0, 0.5, 1.0]))
 
 
-@settings(max_examples=400)
+@draws(400)
 @given(
     small_problems(),
     st.sampled_from(FORMULATIONS),
@@ -154,23 +151,14 @@ def test_many_classes_reach_the_optimum_too(formulation):
         assert model.dual_coef_.nnz < 0.1 * len(y) * 150
 
 
-# The certificate
+# Near and far from the optimum.
+ENDS = [{"tol": 0.5, "fit_intercept": False}, {"tol": 1e-2, "intercept_scaling": 3.0}, {"tol": 1e-8}]
+ENDS += [{"C": C, "tol": 1e-15, "max_iter": max_iter} for C, max_iter in ((300.0, 3), (1.0, 1), (1e3, 7))]
 
 
 @formulations
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"tol": 0.5, "fit_intercept": False},
-        {"tol": 1e-2, "intercept_scaling": 3.0},
-        {"tol": 1e-8},
-        {"C": 300.0, "tol": 1e-15, "max_iter": 3},
-        {"tol": 1e-15, "max_iter": 1},
-        {"C": 1e3, "tol": 1e-15, "max_iter": 7},
-    ],
-)
+@pytest.mark.parametrize("parameters", ENDS)
 def test_the_certificate_is_what_an_independent_evaluation_finds(formulation, parameters):
-    """Also of models that are far from done."""
     X, y = clusters(features=3)
     weight = np.random.default_rng(5).random(len(y))
     model = svc(formulation, **parameters)
@@ -192,8 +180,7 @@ def test_the_weights_are_the_coefficients_times_the_examples(formulation):
     """As many features as examples: no averaging of W, of which the documentation warns."""
     X, y = clusters(examples=30, features=40, classes=3)
     model = svc(formulation).fit(X, y)
-    Z = optima.with_constant(X, 1.0)
-    np.testing.assert_allclose(model.dual_coef_.T @ Z, all_weights(model), atol=1e-12)
+    np.testing.assert_allclose(model.dual_coef_.T @ optima.with_constant(X, 1.0), all_weights(model), atol=1e-12)
     np.testing.assert_array_equal(model.support_, np.unique(model.dual_coef_.nonzero()[0]))
     assert model.result_.support_patterns == len(model.support_)
 
@@ -223,9 +210,6 @@ def test_an_intercept_makes_zero_rows_act(formulation):
     model = svc(formulation).fit(np.zeros((10, 2)), y)
     assert (model.predict(np.zeros((1, 2))) == 0).all()
     assert model.result_.primal < svc(formulation, fit_intercept=False).fit(np.zeros((10, 2)), y).result_.primal
-
-
-# Things that change the time, not the solution
 
 
 def slow_problem(dtype=float):
@@ -307,19 +291,17 @@ def test_dense_rows_that_are_mostly_zeros_equal_sparse_ones(formulation, classes
 @formulations
 def test_seeds_change_the_way_and_not_the_goal(formulation):
     X, y = clusters(12)
-    models = [svc(formulation, random_state=seed).fit(X, y) for seed in range(4)]
-    assert len({model.result_.operations["steps"] for model in models}) > 1
-    for model in models:
-        assert model.result_.primal == pytest.approx(models[0].result_.primal, rel=1e-7)
+    results = [svc(formulation, random_state=seed).fit(X, y).result_ for seed in range(4)]
+    assert len({result.operations["steps"] for result in results}) > 1
+    assert [result.primal for result in results] == pytest.approx([results[0].primal] * 4, rel=1e-7)
 
 
-# Starting from a solution
-
-
-@formulations
-def test_a_path_equals_separate_fits_in_the_order_asked_for(formulation):
+@pytest.mark.parametrize(
+    ("formulation", "factors"), [*((name, None) for name in FORMULATIONS), ("one-vs-rest", {0: 0.1, 1: 2.0, 2: 0.0})]
+)
+def test_a_path_equals_separate_fits_in_the_order_asked_for(formulation, factors):
     X, y = clusters(14)
-    Cs, weight, estimator = [0.1, 1.0, 0.03, 10.0], np.linspace(0, 2, len(y)), svc(formulation)
+    Cs, weight, estimator = [0.1, 1.0, 0.03, 10.0], np.linspace(0, 2, len(y)), svc(formulation, class_weight=factors)
     models = estimator.path(X, y, iter(Cs), sample_weight=weight)
     assert not hasattr(estimator, "coef_")
     assert [model.C for model in models] == Cs
@@ -339,12 +321,6 @@ def test_the_order_of_the_costs_of_a_path_changes_nothing_but_the_order_of_its_m
         assert model.result_.operations == by_cost[model.C].result_.operations
 
 
-def test_an_early_end_of_a_path_is_said_at_the_line_that_called():
-    with pytest.warns(TrainingWarning, match="ended by max_iter=1,.*relative duality gap is") as caught:
-        svc(max_iter=1).path(*clusters(14), [1.0])
-    assert caught[0].filename == __file__
-
-
 def test_a_path_takes_fewer_visits_than_separate_fits():
     X, y = clusters(14, examples=400, features=40)
     Cs = np.geomspace(0.1, 10, 15)
@@ -355,10 +331,8 @@ def test_a_path_takes_fewer_visits_than_separate_fits():
 
 @formulations
 def test_a_warm_start_at_the_solution_takes_fewer_visits(formulation):
-    X, y = clusters(15)
-    model = svc(formulation, warm_start=True, tol=1e-4).fit(X, y)
-    cold = model.result_
-    warm = model.fit(X, y).result_
+    model = svc(formulation, warm_start=True, tol=1e-4)
+    cold, warm = (model.fit(X15, y15).result_ for _ in range(2))
     assert warm.operations["visits"] < 0.5 * cold.operations["visits"]
     assert warm.primal == pytest.approx(cold.primal, rel=2e-4)
 
@@ -418,9 +392,6 @@ def test_a_warm_start_from_another_problem_is_a_clear_error(parameters, data, me
         model.fit(*data)
 
 
-# Weights
-
-
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(
     ("factors", "fit_intercept"), [({0: 0.3, 1: 5.0}, True), ("balanced", True), (None, True), (None, False)]
@@ -437,20 +408,9 @@ def test_one_versus_rest_is_a_binary_svm_of_liblinear_per_class(classes, factors
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-3)
 
 
-def test_a_path_survives_class_weights_of_one_versus_rest():
-    estimator = svc("one-vs-rest", class_weight={0: 0.1, 1: 2.0, 2: 0.0})
-    for each in estimator.path(X15, y15, [2.0, 0.05, 0.5], COSTS):
-        assert evaluated(each, X15, y15)[2] <= 1e-12
-        expected = clone(each).fit(X15, y15, COSTS)
-        assert each.result_.primal == pytest.approx(expected.result_.primal, rel=2e-8)
-
-
 def test_scaling_weights_and_costs_against_each_other_changes_nothing():
     X, y = clusters(16, examples=60)
     assert svc(C=4.0).fit(X, y, np.full(60, 0.25)).coef_.tobytes() == svc(C=1.0).fit(X, y).coef_.tobytes()
-
-
-# Other libraries
 
 
 @formulations
@@ -472,14 +432,10 @@ def test_two_classes_are_the_binary_svm(formulation, C):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_crammer_singer_is_that_of_liblinear(fit_intercept):
     X, y = load_iris(return_X_y=True)
-    X = X / X.max(axis=0)
-    ours = svc(tol=1e-9, fit_intercept=fit_intercept).fit(X, y)
-    theirs = LinearSVC(
-        multi_class="crammer_singer", fit_intercept=fit_intercept, tol=1e-9, max_iter=10**6, random_state=0
-    ).fit(X, y)
+    X, alike = X / X.max(axis=0), {"fit_intercept": fit_intercept, "tol": 1e-9, "max_iter": 10**6, "random_state": 0}
+    ours, theirs = svc(**alike).fit(X, y), LinearSVC(multi_class="crammer_singer", **alike).fit(X, y)
     W = np.column_stack([theirs.coef_, theirs.intercept_]) if fit_intercept else theirs.coef_
-    Z = optima.with_constant(X, float(fit_intercept))
-    objective = optima.primal("crammer-singer", W, Z, y, np.ones(len(y)))
+    objective = optima.primal("crammer-singer", W, optima.with_constant(X, float(fit_intercept)), y, np.ones(len(y)))
     assert ours.result_.primal == pytest.approx(objective, rel=1e-6)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-2)
 

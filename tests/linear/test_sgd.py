@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.special import expit, softmax
 from sklearn import metrics
 from test_sdm import grid_examples
 
 from larank import SGDQNClassifier, _core
+from properties import draws
 from references import gradients
 from references.gradients import LOSSES, Descent
 from sessions import compiled
@@ -65,9 +67,6 @@ def problem(functions, n=60, features=5, seed=0, zeros=0.0):
     return X, labels, random.choice([0.5, 1.0, 3.0], n)
 
 
-# Losses
-
-
 def seen_loss(loss, joint, scores, label):
     """Value and gradient as the core has them: those of a single feature that is 1, whose weights are the scores."""
     scores = np.atleast_2d(scores)
@@ -110,8 +109,7 @@ def test_a_loss_and_its_gradient_are_the_formulas_also_far_out(loss, problem, fa
 @pytest.mark.parametrize("score", [-12.0, -1.5, -1.0, -0.3, 0.0, 0.4, 1.0, 2.0, 12.0])
 @pytest.mark.parametrize("label", [0, 1])
 def test_losses_of_two_classes_are_those_of_scikit_learn(score, label):
-    probability = 1 / (1 + np.exp(-score))
-    expected = metrics.log_loss([label], [[1 - probability, probability]], labels=[0, 1])
+    expected = metrics.log_loss([label], [[expit(-score), expit(score)]], labels=[0, 1])
     assert seen_loss("log_loss", False, [score], label)[0] == pytest.approx(expected, abs=1e-9)
     theirs = pytest.importorskip("sklearn.linear_model._sgd_fast")
     formulas = {"hinge": theirs.Hinge(1.0), "squared_hinge": theirs.SquaredHinge(1.0)}
@@ -124,15 +122,10 @@ def test_losses_of_two_classes_are_those_of_scikit_learn(score, label):
 
 @given(st.lists(st.floats(-9, 9), min_size=3, max_size=3), st.integers(0, 2))
 def test_joint_losses_are_those_of_scikit_learn(scores, label):
-    scores = np.array([scores])
-    names = {"labels": [0, 1, 2]}
-    assert seen_loss("hinge", True, scores, label)[0] == pytest.approx(metrics.hinge_loss([label], scores, **names))
-    probabilities = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
-    expected = metrics.log_loss([label], probabilities, **names)
-    assert seen_loss("log_loss", True, scores, label)[0] == pytest.approx(expected, abs=1e-9)
-
-
-# The certificate
+    theirs = {"hinge": metrics.hinge_loss([label], [scores], labels=[0, 1, 2])}
+    theirs["log_loss"] = metrics.log_loss([label], [softmax(scores)], labels=[0, 1, 2])
+    for loss, expected in theirs.items():
+        assert seen_loss(loss, True, scores, label)[0] == pytest.approx(expected, abs=1e-9)
 
 
 @st.composite
@@ -164,7 +157,7 @@ def primal_of(W, X, labels, costs, options):
     return gradients.mean_loss_primal(options["loss"], options["joint"], options["lambda_"], W, X, labels, costs)
 
 
-@settings(max_examples=300)
+@draws(300)
 @given(problems(), st.integers(0, 3), st.integers(0, 2**32))
 def test_the_primal_is_the_formula_and_every_bound_is_below_the_primal_of_all_weights(problem, passes, seed):
     """Not only of the weights of the session: of zeros, and of others."""
@@ -215,9 +208,6 @@ def test_a_bound_of_derivatives_on_the_way_closes_in_on_the_optimum(loss):
         visit_all(session)
     at = evaluated(session, X, labels, costs)
     assert 0 <= at.primal - session.bound() <= 0.01 * at.primal
-
-
-# The algorithms, step for step
 
 
 def named(form):
@@ -273,8 +263,7 @@ def test_steps_are_those_that_are_printed(form, algorithm, loss, layout):
 def test_averaged_sgd_takes_the_steps_of_its_formulas(form, loss, layout, is_scaled):
     X, labels, costs = problem(FORMS[form][1], zeros=0.3)
     scaling = np.array([0.5, 2.0, 1.0, 4.0, 0.1]) if is_scaled else np.ones(5)
-    descent = written_out(X, labels, costs, loss=loss, form=form)
-    expected = list(descent.asgd(skip=3, scaling=scaling))
+    expected = list(written_out(X, labels, costs, loss=loss, form=form).asgd(skip=3, scaling=scaling))
 
     def fresh():
         session = driven("asgd", X, labels, costs, loss=loss, form=form, layout=layout)
@@ -372,9 +361,9 @@ def test_on_dense_examples_without_zeros_the_diagonal_of_sgdqn_is_a_number_for_e
 def test_an_intercept_is_a_feature_that_is_one(algorithm, form):
     X, labels, costs = problem(FORMS[form][1], zeros=0.3)
     options = {"loss": "squared_hinge", "form": form, "t0": 100.0}
-    constant = driven(algorithm, np.column_stack([X, np.ones(len(X))]), labels, costs, **options)
-    own = driven(algorithm, X, labels, costs, intercept=True, **options)
-    np.testing.assert_allclose(visit_all(own).weights(), visit_all(constant).weights(), rtol=1e-9, atol=1e-11)
+    wide = np.column_stack([X, np.ones(len(X))])
+    found = [driven(algorithm, Z, labels, costs, intercept=Z is X, **options) for Z in (X, wide)]
+    np.testing.assert_allclose(*(visit_all(session).weights() for session in found), rtol=1e-9, atol=1e-11)
 
 
 @every_algorithm
@@ -392,9 +381,6 @@ def test_a_restored_session_goes_on_exactly(algorithm, form):
     np.testing.assert_array_equal(visit_all(other).weights(), visit_all(whole).weights())
     assert other.counters.visits == 100
     assert other.counters.loss == whole.counters.loss
-
-
-# Layouts, precisions, instruction sets
 
 
 @pytest.fixture
@@ -442,9 +428,6 @@ def test_single_precision_sparse_and_wide_indices_make_nearly_the_same_weights(a
             np.testing.assert_allclose(visit_all(single).weights(), expected, rtol=1e-3, atol=1e-4)
 
 
-# The order of visits
-
-
 def visits_of(n, seed=0, passes=1, *, shuffled=True, values=1):
     """When each row came in the last pass: it has features of its own, and their weights have moved by 1 / (t + t0)."""
     columns, starts = np.arange(n * values, dtype=np.int32), np.arange(0, n * values + 1, values)
@@ -462,27 +445,18 @@ SIZES = [(1, 1), (2, 1), (500, 1), (60_000, 1), (2_000, 40), (700, 400)]
 
 
 @pytest.mark.parametrize(("n", "values"), SIZES)
-@pytest.mark.parametrize("passes", [1, 2])
-def test_a_pass_visits_every_row_once(n, values, passes):
-    np.testing.assert_array_equal(np.sort(visits_of(n, values=values, passes=passes)), np.arange(n))
-
-
-@pytest.mark.parametrize(("n", "values"), SIZES[2:])
-def test_the_seed_decides_the_order_and_every_pass_has_its_own(n, values):
-    first = visits_of(n, values=values)
-    np.testing.assert_array_equal(visits_of(n, values=values), first)
-    assert np.mean(visits_of(n, seed=1, values=values) == first) < 0.05
-    assert np.mean(visits_of(n, passes=2, values=values) == first) < 0.05
-
-
-@pytest.mark.parametrize(("n", "values"), SIZES)
-def test_without_shuffling_rows_come_as_they_lie(n, values):
+def test_a_pass_visits_every_row_once_and_without_shuffling_as_they_lie(n, values):
+    for passes in (1, 2):
+        np.testing.assert_array_equal(np.sort(visits_of(n, values=values, passes=passes)), np.arange(n))
     np.testing.assert_array_equal(visits_of(n, values=values, shuffled=False, passes=2), np.arange(n))
 
 
 @pytest.mark.parametrize(("n", "values"), SIZES[2:])
-def test_neighbours_in_memory_are_mixed_with_rows_from_elsewhere(n, values):
-    order = np.argsort(visits_of(n, values=values))
+def test_the_seed_decides_the_order_which_every_pass_has_of_its_own_and_which_mixes_neighbours(n, values):
+    first = visits_of(n, values=values)
+    np.testing.assert_array_equal(visits_of(n, values=values), first)
+    assert np.mean(visits_of(n, seed=1, values=values) == first) < 0.05
+    assert np.mean(visits_of(n, passes=2, values=values) == first) < 0.05
+    order = np.argsort(first)
     assert np.mean(np.abs(np.diff(order)) <= 1) < 0.05
-    tenths = [part.mean() / n for part in np.array_split(order, 10)]
-    np.testing.assert_allclose(tenths, 0.5, rtol=0, atol=0.15)
+    np.testing.assert_allclose([part.mean() / n for part in np.array_split(order, 10)], 0.5, rtol=0, atol=0.15)

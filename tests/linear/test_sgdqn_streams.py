@@ -66,9 +66,6 @@ def no_thread_left():
 pytestmark = pytest.mark.usefixtures("no_thread_left")
 
 
-# Files and blocks make the model of arrays
-
-
 @pytest.mark.parametrize(
     ("name", "memory_limit", "epochs"),
     [("a.svm", 30_000.0, 3), ("a.svm.gz", 2e9, 1), ("a.csv", 2e9, 3), ("a.csv.gz", 30_000.0, 1)],
@@ -146,9 +143,6 @@ def test_the_first_step_is_searched_for_on_the_first_buffer():
     assert model.partial_fit(blocks(X, y, 500)).t0_ == later
 
 
-# The certificate of a stream
-
-
 @pytest.mark.parametrize("loss", ["hinge", "log_loss"])
 def test_the_certificate_of_a_stream_is_an_estimate_and_says_so(loss):
     X, y = clouds(n=20_000, classes=3)
@@ -160,9 +154,6 @@ def test_the_certificate_of_a_stream_is_an_estimate_and_says_so(loss):
     assert 1 <= model.result_.primal / whole.result_.primal <= 1.15
     assert model.result_.gap >= 0
     assert 0 <= model.result_.history[-1].online_error - (1 - whole.score(X, y)) <= 0.03
-
-
-# What joins within a stream
 
 
 @every_algorithm
@@ -178,8 +169,7 @@ def test_features_and_classes_may_join_within_a_file(algorithm, formulation, tmp
     assert model.classes_.tolist() == [0, 1, 2, 3]
     assert model.coef_.shape == (4, 6)
     assert model.coef_[:, 4:].any()
-    again = model.set_params(epochs=5).fit(tmp_path / "a.svm")
-    assert again.score(X, y) > (0.5 if algorithm == "olbfgs" else 0.8)
+    assert model.set_params(epochs=5).fit(tmp_path / "a.svm").score(X, y) > (0.5 if algorithm == "olbfgs" else 0.8)
 
 
 def test_a_later_call_may_have_fewer_features_in_sparse_blocks_and_no_more(tmp_path):
@@ -202,54 +192,43 @@ def test_labels_that_were_not_announced_are_refused_with_their_place(tmp_path):
         model.partial_fit(tmp_path / "a.svm")
 
 
-# Failures
-
-
-@pytest.mark.parametrize("name", ["a.svm", "a.svm.gz", "a.csv", "a.csv.gz"])
-@pytest.mark.parametrize("method", METHODS)
-def test_a_damaged_line_in_the_middle_is_named_and_leaves_the_model_as_it_was(name, method, tmp_path):
-    X, y = examples(n=3000)
-    path = tmp_path / name
-    write_svmlight(path, X, y) if ".svm" in name else write_csv(path, X, y)
-    opened = gzip.open if name.endswith(".gz") else open
+def damaged(path, X, y):
+    """Write a file whose line 2345 is wrong."""
+    write_svmlight(path, X, y) if ".svm" in path.name else write_csv(path, X, y)
+    opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt") as file:
         lines = file.readlines()
-    lines[2344] = "1 7:1 3:1\n" if ".svm" in name else "1,2,x,4,5,6,7,8,0\n"
+    lines[2344] = "1 7:1 3:1\n" if ".svm" in path.name else "1,2,x,4,5,6,7,8,0\n"
     with opened(path, "wt") as file:
         file.writelines(lines)
+    return path
+
+
+def failing(X, y, after):
+    yield from itertools.islice(itertools.cycle(blocks(X, y)), after)
+    raise ZeroDivisionError("mine")
+
+
+@pytest.mark.parametrize("source", ["a.svm", "a.svm.gz", "a.csv", "a.csv.gz", 0, 1, 30])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_damaged_line_and_an_iterator_that_raises_leave_the_model_as_it_was(source, method, tmp_path):
+    X, y = examples(n=3000)
+    is_file = isinstance(source, str)
+    path = damaged(tmp_path / source, X, y) if is_file else None
+    error, message = (DataFormatError, "line 2345") if is_file else (ZeroDivisionError, "mine")
     fresh = in_order(memory_limit=50_000.0)
-    with pytest.raises(DataFormatError, match="line 2345"):
-        getattr(fresh, method)(path)
-    assert vars(fresh) == vars(in_order(memory_limit=50_000.0))
     model = in_order(memory_limit=50_000.0).fit(X[:100], y[:100])
+    for each, kept in ((fresh, contextlib.nullcontext()), (model, unchanged(model, X))):
+        with kept, pytest.raises(error, match=message):
+            getattr(each, method)(path if is_file else failing(X, y, source))
+    assert vars(fresh) == vars(in_order(memory_limit=50_000.0))
     expected = in_order().fit(X[:100], y[:100]).partial_fit(X[100:200], y[100:200])
-    with unchanged(model, X), pytest.raises(DataFormatError, match="line 2345"):
-        getattr(model, method)(path)
     assert_same_model(model.partial_fit(X[100:200], y[100:200]), expected)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("after", [0, 1, 30])
-def test_an_iterator_that_raises_leaves_the_model_as_it_was(method, after):
-    X, y = examples()
-
-    def failing():
-        yield from itertools.islice(itertools.cycle(blocks(X, y)), after)
-        raise ZeroDivisionError("mine")
-
-    fresh = in_order(memory_limit=20_000.0)
-    with pytest.raises(ZeroDivisionError, match="mine"):
-        getattr(fresh, method)(failing())
-    assert vars(fresh) == vars(in_order(memory_limit=20_000.0))
-    model = in_order(memory_limit=20_000.0).fit(X, y)
-    with unchanged(model, X), pytest.raises(ZeroDivisionError, match="mine"):
-        getattr(model, method)(failing())
-
-
 def test_several_passes_may_read_a_list_of_blocks_and_one_an_iterator():
-    X, y = examples()
-    sgd(epochs=1).fit(iter(blocks(X, y)))
-    assert sgd(epochs=2).fit(blocks(X, y)).result_.operations["visits"] == 2 * len(y)
+    for epochs, source in ((1, iter(BLOCKS)), (2, BLOCKS)):
+        assert sgd(epochs=epochs).fit(source).result_.operations["visits"] == epochs * len(y0)
 
 
 X0, y0 = examples()
@@ -306,24 +285,20 @@ def test_a_wrong_block_is_named_and_leaves_the_model_as_it_was(block, message):
             getattr(model, method)(parts)
 
 
-# Early ends
-
-
 @pytest.mark.parametrize("t0", [None, 1e5])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("status", ["time_limit", "interrupted"])
 def test_an_early_end_of_a_stream_leaves_a_valid_model(method, t0, status):
-    model = sgd(t0=t0, time_limit=0.2 if status == "time_limit" else None, memory_limit=1e6)
-    with (
-        interrupt_when_training() if status == "interrupted" else contextlib.nullcontext(),
-        pytest.warns(TrainingWarning, match="time_limit|interrupt"),
-    ):
+    is_interrupted = status == "interrupted"
+    model = sgd(t0=t0, time_limit=None if is_interrupted else 0.2, memory_limit=1e6)
+    pressed = interrupt_when_training() if is_interrupted else contextlib.nullcontext()
+    with pressed, pytest.warns(TrainingWarning, match="time_limit|interrupt"):
         getattr(model, method)(endless())
     assert model.result_.status == status
     X, y = next(endless())
     assert np.isfinite(model.decision_function(X)).all()
     assert np.isfinite(model.result_.primal)
-    assert status == "interrupted" or model.score(X, y) > 0.7
+    assert is_interrupted or model.score(X, y) > 0.7
 
 
 def test_a_time_limit_within_the_search_for_the_first_step_leaves_a_valid_model():
@@ -336,24 +311,22 @@ def test_a_time_limit_within_the_search_for_the_first_step_leaves_a_valid_model(
     assert model.set_params(time_limit=None).partial_fit([(X, y)]).result_.status == "completed"
 
 
-# Memory
+def peak_of(call):
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("t0", [None, 1e5])
 def test_a_stream_of_a_million_examples_is_trained_on_in_bounded_memory(t0):
     """Eighty megabytes go by."""
-    stream = itertools.islice(endless(rows=5000), 200)
     model = sgd(t0=t0, memory_limit=4e6)
-    tracemalloc.start()
-    try:
-        model.fit(stream)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    assert peak_of(lambda: model.fit(itertools.islice(endless(rows=5000), 200))) < 2 * 4e6
     assert model.result_.operations["visits"] == 10**6
-    assert peak < 2 * 4e6
-    X, y = next(endless())
-    assert model.score(X, y) > 0.7
+    assert model.score(*next(endless())) > 0.7
 
 
 def test_a_file_is_never_in_memory_as_a_whole(tmp_path):
@@ -361,9 +334,4 @@ def test_a_file_is_never_in_memory_as_a_whole(tmp_path):
     X = sparse.random(20_000, 200, 0.1, format="csr", random_state=random)
     write_svmlight(tmp_path / "a.svm", X, (X @ random.normal(size=200) > 0).astype(int))
     size = (tmp_path / "a.svm").stat().st_size
-    tracemalloc.start()
-    try:
-        sgd(memory_limit=size / 8).fit(tmp_path / "a.svm")
-        assert tracemalloc.get_traced_memory()[1] < size / 2
-    finally:
-        tracemalloc.stop()
+    assert peak_of(lambda: sgd(memory_limit=size / 8).fit(tmp_path / "a.svm")) < size / 2

@@ -1,5 +1,7 @@
 """Searches on chain models: exact and greedy inference, n-best and grammars, against all outputs enumerated."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -20,20 +22,22 @@ from references.chains import (
 )
 
 orders = st.integers(0, 3)
-seeds = st.integers(0, 10**6)
+seeds, shares = st.integers(0, 10**6), st.sampled_from([None, 0.3, 0.6, 0.9])
+both_inferences = pytest.mark.parametrize("inference", ["exact", "greedy"])
 
 
-def model_and_corpus(order, labels, seed, share=None, longest=4):
-    """Random weights, and a random grammar where `share` of it is allowed."""
+def problem(order, labels, seed, share=None, longest=4):
+    """Random weights, a random grammar if a share of it is allowed, and a model prepared for random sequences."""
     random = np.random.default_rng(seed)
     data = corpus(seed, labels=labels, longest=longest, is_binary=bool(seed % 2))
     grammar = None if share is None else random_grammar(random, labels, share)
     chain = Chain(order, data.X.shape[1], labels, grammar=grammar)
-    return chain, random.normal(size=chain.size), data
+    w = random.normal(size=chain.size)
+    return chain, w, data, prepared(chain, w, data)
 
 
-def core_model(chain, w, data):
-    """With a grammar only where there is one; prepared for the data."""
+def prepared(chain, w, data):
+    """A model that has a grammar only if it forbids something, prepared for the data."""
     if chain.grammar.follows.all() and chain.grammar.ends.all():
         model = _core.ChainModel(chain.order)
         model.grow(chain.features, chain.labels)
@@ -51,11 +55,11 @@ def score(chain, w, X, y):
     return w @ chain.phi(chain.unlabelled(X), y)
 
 
-@given(orders, st.integers(1, 3), seeds, st.sampled_from([None, 0.3, 0.6, 0.9]))
-@example(3, 2, 5, None)
-def test_the_exact_search_finds_the_best_of_all_outputs(order, labels, seed, share):
-    chain, w, data = model_and_corpus(order, labels, seed, share)
-    model = core_model(chain, w, data)
+@given(orders, st.integers(1, 3), seeds, shares, st.integers(1, 100))
+@example(3, 2, 5, None, 1)
+def test_exact_searches_find_what_the_enumeration_finds(order, labels, seed, share, count):
+    chain, w, data, model = problem(order, labels, seed, share)
+    random = np.random.default_rng(seed)
     for i in range(len(data)):
         X, _ = data.sequence(i)
         ranked = chain.ranked(w, X)
@@ -63,58 +67,39 @@ def test_the_exact_search_finds_the_best_of_all_outputs(order, labels, seed, sha
         assert failed == (-1 if ranked else i)
         if ranked:
             assert score(chain, w, X, found) == pytest.approx(ranked[0][0], abs=1e-9)
-
-
-@given(orders, st.integers(1, 4), seeds, st.sampled_from([None, 0.3, 0.6, 0.9]))
-def test_the_greedy_search_looks_far_enough_ahead_never_to_be_stuck(order, labels, seed, share):
-    chain, w, data = model_and_corpus(order, labels, seed, share, longest=6)
-    model = core_model(chain, w, data)
-    for i in range(len(data)):
-        X, _ = data.sequence(i)
-        expected = chain.greedy(w, X)
-        found, failed = model.predict(data.block, i, i + 1, "greedy")
-        assert failed == (-1 if expected else i)
-        assert model.predict(data.block, i, i + 1, "exact")[1] == failed
-        if expected:
-            assert tuple(found.tolist()) == expected
-
-
-@given(orders, st.integers(1, 3), seeds, st.sampled_from([None, 0.5]), st.integers(1, 100))
-def test_the_best_paths_are_the_enumeration_in_order(order, labels, seed, share, count):
-    chain, w, data = model_and_corpus(order, labels, seed, share)
-    model = core_model(chain, w, data)
-    for i in range(len(data)):
-        ranked = chain.ranked(w, data.sequence(i)[0])
         paths = model.best_paths(data.block, i, count)
-        assert len(paths) == min(count, len(ranked))
-        assert len({tuple(path.tolist()) for path, _ in paths}) == len(paths)
+        assert len(paths) == min(count, len(ranked)) == len({tuple(path.tolist()) for path, _ in paths})
         for (path, found), (expected, _) in zip(paths, ranked, strict=False):
             assert found == pytest.approx(expected, abs=1e-9)
-            assert score(chain, w, data.sequence(i)[0], path) == pytest.approx(expected, abs=1e-9)
-
-
-@given(orders, st.integers(1, 3), seeds, st.sampled_from([None, 0.6]))
-def test_a_path_without_a_label_is_the_best_of_those_that_do_not_have_it(order, labels, seed, share):
-    chain, w, data = model_and_corpus(order, labels, seed, share)
-    model = core_model(chain, w, data)
-    random = np.random.default_rng(seed)
-    for i in range(len(data)):
-        X, _ = data.sequence(i)
+            assert score(chain, w, X, path) == pytest.approx(expected, abs=1e-9)
         position, label = int(random.integers(len(X))), int(random.integers(labels))
-        others = [value for value, y in chain.ranked(w, X) if y[position] != label]
+        others = [value for value, y in ranked if y[position] != label]
         found = model.path_without(data.block, i, position, label, "exact")
         assert (found is None) == (not others)
         if others:
             assert found[position] != label
             assert score(chain, w, X, found) == pytest.approx(others[0], abs=1e-9)
+
+
+@given(orders, st.integers(1, 4), seeds, shares)
+def test_the_greedy_search_looks_far_enough_ahead_never_to_be_stuck(order, labels, seed, share):
+    chain, w, data, model = problem(order, labels, seed, share, longest=6)
+    random = np.random.default_rng(seed)
+    for i in range(len(data)):
+        X, _ = data.sequence(i)
+        expected = chain.greedy(w, X)
+        found, failed = model.predict(data.block, i, i + 1, "greedy")
+        assert failed == (-1 if expected else i) == model.predict(data.block, i, i + 1, "exact")[1]
+        if expected:
+            assert tuple(found.tolist()) == expected
+        position, label = int(random.integers(len(X))), int(random.integers(labels))
         found = model.path_without(data.block, i, position, label, "greedy")
         assert (None if found is None else tuple(found.tolist())) == chain.greedy(w, X, {(position, label)})
 
 
 @given(orders, st.integers(2, 3), seeds, st.booleans(), st.booleans())
 def test_losses_are_those_of_the_worst_outputs(order, labels, seed, has_delta, has_grammar):
-
-    chain, w, data = model_and_corpus(order, labels, seed)
+    chain, w, data, _ = problem(order, labels, seed)
     random = np.random.default_rng(seed)
     if has_delta:
         chain.delta = random.uniform(0, 3, (labels, labels)) * (1 - np.eye(labels))
@@ -124,16 +109,12 @@ def test_losses_are_those_of_the_worst_outputs(order, labels, seed, has_delta, h
     model.prepare(data.block.longest)
     costs = random.uniform(0, 2, len(data))
     for inference in ("exact", "greedy"):
-        expected = 0.0
-        for i in range(len(data)):
-            for x in stretches(*data.sequence(i), order, inference):
-                h = chain.h(w, x, chain.worst(w, x))
-                assert h >= 0
-                expected += costs[i] * h
-        found = model.losses(data.block, data.labels, costs, 0, len(data), inference)
-        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
-        halves = [model.losses(data.block, data.labels, costs, a, b, inference) for a, b in ((0, 2), (2, len(data)))]
-        assert sum(halves) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        cut = [(i, x) for i in range(len(data)) for x in stretches(*data.sequence(i), order, inference)]
+        expected = sum(costs[i] * chain.h(w, x, chain.worst(w, x)) for i, x in cut)
+        for ends in ((0, len(data)), (0, 2, len(data))):
+            found = [model.losses(data.block, data.labels, costs, a, b, inference) for a, b in pairwise(ends)]
+            assert min(found) >= 0
+            assert sum(found) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def one_sequence(X):
@@ -141,15 +122,14 @@ def one_sequence(X):
     return Corpus(np.array([0, len(X)], dtype=np.int64), X, np.zeros(len(X), dtype=np.int32))
 
 
-@pytest.mark.parametrize("inference", ["exact", "greedy"])
+@both_inferences
 @pytest.mark.parametrize("labels", [1, 7, 8, 9, 16, 17, 24, 25, 33, 70])
 def test_padding_is_never_chosen(inference, labels):
     """All weights are negative, so that the zeros of the padding would be better."""
     data = one_sequence(np.ones((5, 2)))
     chain = Chain(2 if labels < 30 else 1, 2, labels)
     w = -1 - np.random.default_rng(labels).random(chain.size)
-    model = core_model(chain, w, data)
-    found, failed = model.predict(data.block, 0, 1, inference)
+    found, failed = prepared(chain, w, data).predict(data.block, 0, 1, inference)
     assert failed == -1
     assert found.max() < labels
     if inference == "greedy":
@@ -159,8 +139,7 @@ def test_padding_is_never_chosen(inference, labels):
 @given(st.integers(5, 40), seeds)
 def test_first_order_search_is_right_with_many_labels(labels, seed):
     """Against the recursion over all pairs of labels, written in NumPy."""
-    chain, w, data = model_and_corpus(1, labels, seed, 0.5, longest=8)
-    model = core_model(chain, w, data)
+    chain, w, data, model = problem(1, labels, seed, 0.5, longest=8)
     tokens, lag = w[: chain.features * labels].reshape(-1, labels), w[chain.features * labels :].reshape(-1, labels)
     with np.errstate(divide="ignore"):
         lag, ends = lag + np.log(chain.grammar.follows), np.log(chain.grammar.ends)
@@ -180,22 +159,12 @@ def test_first_order_search_is_right_with_many_labels(labels, seed):
                 assert score(chain, w, data.sequence(i)[0], y) == pytest.approx(best, abs=1e-9)
 
 
-def test_ties_go_to_the_first_label():
-    data = one_sequence(np.ones((4, 1)))
-    for order in range(4):
-        model = core_model(Chain(order, 1, 3), np.zeros(Chain(order, 1, 3).size), data)
-        for inference in ("exact", "greedy"):
-            assert model.predict(data.block, 0, 1, inference)[0].tolist() == [0, 0, 0, 0]
-
-
-def test_an_order_larger_than_the_sequence_has_absent_labels_before_it():
-    data = one_sequence([[1.0]])
-    chain = Chain(3, 1, 2)
-    w = np.zeros(chain.size).reshape(-1)
-    w[chain.features * 2 + 1] = 1.0  # T_1[absent][label 1]
-    model = core_model(chain, w, data)
-    assert model.predict(data.block, 0, 1, "exact")[0].tolist() == [1]
-    assert model.best_paths(data.block, 0, 2)[0][1] == 1.0
+@both_inferences
+@pytest.mark.parametrize("order", range(4))
+def test_ties_go_to_the_first_label(order, inference):
+    data, chain = one_sequence(np.ones((4, 1))), Chain(order, 1, 3)
+    model = prepared(chain, np.zeros(chain.size), data)
+    assert model.predict(data.block, 0, 1, inference)[0].tolist() == [0, 0, 0, 0]
 
 
 def test_a_greedy_order_can_be_long_and_an_exact_one_is_refused_where_it_cannot_be():
@@ -203,37 +172,10 @@ def test_a_greedy_order_can_be_long_and_an_exact_one_is_refused_where_it_cannot_
     model = _core.ChainModel(100)
     model.grow(1, 5)
     assert model.predict(data.block, 0, 1, "greedy")[1] == -1
-    for refused in (
-        lambda: model.predict(data.block, 0, 1, "exact"),
-        lambda: model.best_paths(data.block, 0, 1),
-        lambda: model.losses(data.block, data.labels, np.ones(1), 0, 1, "exact"),
-    ):
+    losses = data.labels, np.ones(1), 0, 1, "exact"
+    for refused, arguments in ((model.predict, (0, 1, "exact")), (model.best_paths, (0, 1)), (model.losses, losses)):
         with pytest.raises(ValueError, match="states"):
-            refused()
-
-
-def alternating(labels=2):
-    """Labels come in turn and the last must end: what can be completed has a period and never settles."""
-    follows = np.zeros((labels + 1, labels), dtype=bool)
-    follows[0] = True
-    for p in range(labels):
-        follows[p + 1, (p + 1) % labels] = True
-    ends = np.arange(labels) == labels - 1
-    return Grammar(follows, ends)
-
-
-@pytest.mark.parametrize("labels", [2, 3, 9])
-@pytest.mark.parametrize("length", [1, 2, 3, 10, 41])
-def test_a_grammar_with_a_period_is_followed_to_the_end(labels, length):
-    data = one_sequence(np.ones((length, 1)))
-    chain = Chain(1, 1, labels, grammar=alternating(labels))
-    w = np.random.default_rng(0).normal(size=chain.size)
-    model = core_model(chain, w, data)
-    for inference in ("exact", "greedy"):
-        found, failed = model.predict(data.block, 0, 1, inference)
-        assert failed == -1
-        assert found[-1] == labels - 1
-        assert np.diff(found).tolist() == [(-labels + 1 if y == labels - 1 else 1) for y in found[:-1]]
+            refused(data.block, *arguments)
 
 
 def test_a_greedy_search_is_refused_as_long_as_the_model_is_not_prepared_for_the_length():
@@ -249,18 +191,31 @@ def test_a_greedy_search_is_refused_as_long_as_the_model_is_not_prepared_for_the
     assert model.predict(data.block, 0, 1, "greedy")[0].tolist() == [1, 0, 1, 0, 1]
 
 
-def test_violation_names_the_first_sequence_and_the_position():
-    grammar = alternating()
+def alternating(labels=2):
+    """Labels come in turn and the last must end: what can be completed has a period and never settles."""
+    in_turn = np.roll(np.eye(labels, dtype=bool), 1, axis=1)
+    return Grammar(np.vstack([np.ones((1, labels), dtype=bool), in_turn]), np.arange(labels) == labels - 1)
+
+
+@both_inferences
+@pytest.mark.parametrize("labels", [2, 3, 9])
+@pytest.mark.parametrize("length", [1, 2, 3, 10, 41])
+def test_a_grammar_with_a_period_is_followed_to_the_end(length, labels, inference):
+    data, chain = one_sequence(np.ones((length, 1))), Chain(1, 1, labels, grammar=alternating(labels))
+    model = prepared(chain, np.random.default_rng(0).normal(size=chain.size), data)
+    found, failed = model.predict(data.block, 0, 1, inference)
+    assert failed == -1
+    assert found.tolist() == [place % labels for place in range(-length, 0)]
+
+
+@pytest.mark.parametrize(("second", "expected"), [([0, 1], (-1, -1)), ([1, 1], (1, 1)), ([1, 0], (1, 2))])
+def test_violation_names_the_first_sequence_and_the_position(second, expected):
     model = _core.ChainModel(0)
     model.grow(1, 2)
-    labels = {"allowed": [0, 1], "inside": [1, 1], "at the end": [1, 0]}
-    starts = np.array([0, 2, 4], dtype=np.int64)
-    for second, expected in (("allowed", (-1, -1)), ("inside", (1, 1)), ("at the end", (1, 2))):
-        data = Corpus(starts, np.ones((4, 1)), np.array(labels["allowed"] + labels[second], dtype=np.int32))
-        model.set_grammar(*anything(2))
-        assert model.violation(data.block, data.labels) == (-1, -1)
+    data = Corpus(np.array([0, 2, 4]), np.ones((4, 1)), np.array([0, 1, *second], dtype=np.int32))
+    for grammar, found in ((anything(2), (-1, -1)), (alternating(), expected)):
         model.set_grammar(*grammar)
-        assert model.violation(data.block, data.labels) == expected
+        assert model.violation(data.block, data.labels) == found
 
 
 @given(orders, st.integers(1, 20), st.integers(1, 6), st.integers(0, 20), st.integers(0, 6), seeds)
@@ -272,7 +227,8 @@ def test_growing_keeps_the_weights_and_adds_zeros(order, labels, features, more_
     np.testing.assert_array_equal(weights(model), w)
     model.grow(features + more_features, labels + more_labels)
     model.grow(1, 1)  # never shrinks
-    assert (model.features, model.labels) == (features + more_features, labels + more_labels)
+    larger = features + more_features, labels + more_labels
+    assert (model.features, model.labels) == larger
     values, columns, starts = model.tokens()
     tokens = w[: features * labels].reshape(features, labels)
     assert starts.tolist() == [min(f, features) * labels for f in range(features + more_features + 1)]
@@ -282,12 +238,6 @@ def test_growing_keeps_the_weights_and_adds_zeros(order, labels, features, more_
     np.testing.assert_array_equal(lags[:, : labels + 1, :labels], w[tokens.size :].reshape(order, labels + 1, labels))
     assert np.count_nonzero(lags) == order * (labels + 1) * labels
     assert model.squared_norm == pytest.approx(w @ w)
-
-
-def test_set_weights_forgets_the_weights_before():
-    chain = Chain(1, 3, 4)
-    model = chain.model(np.ones(chain.size))
-    smaller = Chain(1, 2, 2)
-    model.set_weights(*parts(np.full(smaller.size, 2.0), smaller))
-    assert (model.features, model.labels) == (3, 4)
-    assert model.squared_norm == 4 * smaller.size
+    smaller = Chain(order, 1, 1)
+    model.set_weights(*parts(np.full(smaller.size, 2.0), smaller))  # which forgets the weights before
+    assert (model.features, model.labels, model.squared_norm) == (*larger, 4 * smaller.size)

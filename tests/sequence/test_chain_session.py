@@ -1,13 +1,15 @@
 """The compiled sessions on chains: against the algorithms written out, general solvers, and their own certificates."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from larank import LinearMulticlassSVC, _core
+from larank import _core
+from properties import draws
 from references.chains import (
     Chain,
     Corpus,
@@ -26,12 +28,18 @@ from references.splitmix import SplitMix
 
 PLENTY = 2**40
 INFERENCE = ("exact", "greedy")
-seeds = st.integers(0, 10**6)
+seeds, orders, inferences = st.integers(0, 10**6), st.integers(0, 3), st.sampled_from(INFERENCE)
+both_inferences = pytest.mark.parametrize("inference", INFERENCE)
+STEPS = (hooks.process_old, hooks.optimize)
 
 
 def session(model, **settings):
     chosen = {"tau": 1e-4, "n_reprocess": 1, "memory_limit": PLENTY, "returns": True, "seed": 7, **settings}
     return _core.ChainLaRank(model, **chosen)
+
+
+def perceptron_of(model, rule, averages=True):
+    return _core.ChainPerceptron(model, rule=rule, averages=averages)
 
 
 def numbers(data, inference):
@@ -44,10 +52,14 @@ def learn(to, data, costs, inference, order=None, history="true"):
     to.learn(data.block, data.labels, costs, numbers(data, inference), order, inference, history)
 
 
+def costs_of_patterns(data, costs, inference):
+    return np.repeat(costs, np.diff(data.starts)) if inference == "greedy" else costs
+
+
 def patterns_of(data, order, inference, costs):
     """All stretches and the costs of each."""
-    cut = [stretches(*data.sequence(i), order, inference) for i in range(len(data))]
-    return [x for xs in cut for x in xs], np.repeat(costs, [len(xs) for xs in cut])
+    cut = [x for i in range(len(data)) for x in stretches(*data.sequence(i), order, inference)]
+    return cut, costs_of_patterns(data, costs, inference)
 
 
 def random_problem(seed, order, *, labels=3, has_grammar=False, **settings):
@@ -83,44 +95,31 @@ def check(larank, chain, model, costs_of):
 # LaRank
 
 
-@settings(max_examples=80)
-@given(
-    st.integers(0, 3),
-    st.sampled_from(INFERENCE),
-    st.booleans(),
-    st.booleans(),
-    st.sampled_from([0.0, 1e-3, 0.3]),
-    seeds,
-)
+@draws(80)
+@given(orders, inferences, st.booleans(), st.booleans(), st.sampled_from([0.0, 1e-3, 0.3]), seeds)
 def test_operations_are_algorithms_17_to_20_written_out(order, inference, has_grammar, has_ties, tau, seed):
     chain, data, costs = random_problem(seed, order, sequences=6, longest=3, has_grammar=has_grammar)
     if has_ties:
         chain.delta = 1 - np.eye(chain.labels)
     model = chain.model()
     larank = session(model, n_reprocess=0, tau=tau, seed=seed)
-    firsts, random = numbers(data, inference), SplitMix(seed)
+    random = SplitMix(seed)
     for i in [*range(len(data))] * 3:
-        X, truth = data.sequence(i)
-        for t, x in enumerate(stretches(X, truth, order, inference)):
-            number = int(firsts[i]) + t
+        before = Before(larank, chain, model)
+        learn(larank, data, costs, inference, i)
+        if inference == "exact" and i in [pattern.id for pattern in before.patterns]:
+            assert str(state(larank, chain)) == str(before.patterns)
+            np.testing.assert_array_equal(weights(model), before.w)
+        elif inference == "exact":
+            (x,) = stretches(*data.sequence(i), order, inference)
+            before.must_have_stepped(Pattern(i, costs[i], x, {}), chain.outputs(x), tau)
+        for operation, searches in zip(STEPS * 3, (True, False) * 3, strict=True):
             before = Before(larank, chain, model)
-            alone = Corpus(data.starts[i : i + 2] - data.starts[i], X, np.array(truth, dtype=np.int32))
-            if inference == "exact":
-                larank.learn(alone.block, alone.labels, costs[[i]], np.array([number]), ZERO, "exact", "true")
-                if before.has(number):
-                    before.must_be_unchanged()
-                else:
-                    before.must_have_stepped(Pattern(number, costs[i], x, {}), chain.outputs(x), tau)
-        if inference == "greedy":
-            learn(larank, data, costs, inference, i)
-        for _ in range(3):
-            for operation, searches in ((hooks.process_old, True), (hooks.optimize, False)):
-                before = Before(larank, chain, model)
-                operation(larank)
-                if before.patterns:
-                    pattern = before.patterns[random.below(len(before.patterns))]
-                    known = [*pattern.alpha, pattern.x.truth]
-                    before.must_have_stepped(pattern, chain.outputs(pattern.x) if searches else known, tau)
+            operation(larank)
+            if before.patterns:
+                pattern = before.patterns[random.below(len(before.patterns))]
+                known = [*pattern.alpha, pattern.x.truth]
+                before.must_have_stepped(pattern, chain.outputs(pattern.x) if searches else known, tau)
     assert larank.random_state == random.state
 
 
@@ -131,28 +130,17 @@ class Before:
         self.larank, self.chain, self.model = larank, chain, model
         self.patterns, self.w, self.dual = state(larank, chain), weights(model), larank.dual
 
-    def has(self, number):
-        return number in [pattern.id for pattern in self.patterns]
-
-    def must_be_unchanged(self):
-        assert str(state(self.larank, self.chain)) == str(self.patterns)
-        np.testing.assert_array_equal(weights(self.model), self.w)
-
     def must_have_stepped(self, pattern, outputs, tau):
-        others = {other.id: other.alpha for other in self.patterns if other.id != pattern.id}
         now = {other.id: other.alpha for other in state(self.larank, self.chain)}
         alpha = now.pop(pattern.id, {})
-        assert now == others
-
-        def is_it(step):
-            w, expected, increase = step
-            return (
-                above_rounding(alpha) == pytest.approx(above_rounding(expected), abs=1e-9)
-                and weights(self.model) == pytest.approx(w, abs=1e-9)
-                and self.larank.dual == pytest.approx(self.dual + increase, abs=1e-9)
-            )
-
-        assert any(map(is_it, possible_steps(self.chain, self.w, pattern, outputs, tau)))
+        assert now == {other.id: other.alpha for other in self.patterns if other.id != pattern.id}
+        found, dual = weights(self.model), self.larank.dual
+        assert any(
+            above_rounding(alpha) == pytest.approx(above_rounding(expected), abs=1e-9)
+            and found == pytest.approx(w, abs=1e-9)
+            and dual == pytest.approx(self.dual + increase, abs=1e-9)
+            for w, expected, increase in possible_steps(self.chain, self.w, pattern, outputs, tau)
+        )
 
 
 def above_rounding(alpha):
@@ -160,10 +148,7 @@ def above_rounding(alpha):
     return {output: value for output, value in alpha.items() if value > 1e-12}
 
 
-ZERO = np.zeros(1, dtype=np.int64)
-
-
-@pytest.mark.parametrize("inference", INFERENCE)
+@both_inferences
 @pytest.mark.parametrize("n_reprocess", [0, 1, 3])
 def test_the_schedule_is_algorithm_21(inference, n_reprocess):
     """One PROCESSNEW, then n_R times one PROCESSOLD and ten OPTIMIZE: the same by hand gives the same model."""
@@ -182,40 +167,26 @@ def test_the_schedule_is_algorithm_21(inference, n_reprocess):
     assert scheduled.operations["process_new"] == 2 * len(data)
 
 
-@settings(max_examples=40)
-@given(
-    st.integers(0, 3),
-    st.sampled_from(INFERENCE),
-    st.integers(0, 2),
-    st.sampled_from([0.0, 1e-3, 0.5]),
-    st.booleans(),
-    st.booleans(),
-    seeds,
-)
-def test_larank_is_feasible_ascends_and_bounds_the_optimum(
-    order, inference, n_reprocess, tau, binary, has_grammar, seed
-):
+@draws(40)
+@given(orders, inferences, st.integers(0, 2), st.sampled_from([0.0, 1e-3, 0.5]), st.booleans(), st.booleans(), seeds)
+def test_larank_is_feasible_ascends_and_bounds_the_optimum(order, inference, n_reprocess, tau, binary, bound, seed):
     """With ties, tokens without features, and Hamming losses."""
-    chain, data, costs = random_problem(seed, order, is_binary=binary, has_grammar=has_grammar)
+    chain, data, costs = random_problem(seed, order, is_binary=binary, has_grammar=bound)
     chain.delta = 1 - np.eye(chain.labels)
     model = chain.model()
     larank = session(model, n_reprocess=n_reprocess, tau=tau, seed=seed)
-    costs_of = dict(enumerate(np.repeat(costs, np.diff(data.starts)) if inference == "greedy" else costs))
-    dual = 0.0
+    costs_of, dual = costs_of_patterns(data, costs, inference), 0.0
     for i in np.random.default_rng(seed).integers(0, len(data), 15):
-        learn(larank, data, costs, inference, i)
-        before, dual = dual, check(larank, chain, model, costs_of)
-        assert dual >= before - 1e-12
-        for operation in (hooks.process_old, hooks.optimize):
-            operation(larank)
+        for step in (partial(learn, data=data, costs=costs, inference=inference, order=i), *STEPS):
+            step(larank)
             before, dual = dual, check(larank, chain, model, costs_of)
             assert dual >= before - 1e-12
         loss = model.losses(data.block, data.labels, costs, 0, len(data), inference)
         assert model.squared_norm / 2 + loss >= dual - 1e-9
 
 
-@pytest.mark.parametrize("inference", INFERENCE)
-@pytest.mark.parametrize("order", [0, 1, 2])
+@both_inferences
+@pytest.mark.parametrize("order", range(4))
 @pytest.mark.parametrize("has_grammar", [False, True])
 def test_many_epochs_reach_the_optimum_of_a_general_solver(inference, order, has_grammar):
     for seed in range(3):
@@ -231,56 +202,30 @@ def test_many_epochs_reach_the_optimum_of_a_general_solver(inference, order, has
         assert model.squared_norm / 2 + loss == pytest.approx(bound, rel=1e-5)
 
 
-@pytest.mark.parametrize("order", [0, 1, 3])
-def test_the_greedy_problem_is_a_multiclass_problem_with_indicators_of_the_labels_before(order):
-    data = corpus(3, sequences=30, longest=6, features=4, labels=5)
-    chain = Chain(order, 4, 5)
-    costs = np.random.default_rng(0).uniform(0.2, 1, len(data))
-    rows, labels = [], []
-    for i in range(len(data)):
-        for x in stretches(*data.sequence(i), order, "greedy"):
-            before = np.zeros((order, 6))
-            before[np.arange(order), np.array(x.history, dtype=int) + 1] = 1
-            rows.append(np.concatenate([x.X[0], before.ravel()]))
-            labels.append(x.truth[0])
-    rival = LinearMulticlassSVC(C=1.0, formulation="crammer-singer", fit_intercept=False, tol=1e-9, max_iter=20_000)
-    rival.fit(np.array(rows), np.array(labels), sample_weight=np.repeat(costs, np.diff(data.starts)))
-    model = chain.model()
-    larank = session(model, tau=1e-9)
-    for _ in range(300):
-        learn(larank, data, costs, "greedy")
-    np.testing.assert_allclose(weights(model), rival.coef_.T.ravel(), atol=2e-4)
-
-
 # Memory
 
 
-@settings(max_examples=30)
-@given(st.integers(0, 2), st.sampled_from(INFERENCE), seeds, st.integers(200, 2500))
-def test_patterns_that_memory_has_no_room_for_stay_in_the_weights_and_are_not_learnt_again(
-    order, inference, seed, memory_limit
-):
+@draws(30)
+@given(st.integers(0, 2), inferences, seeds, st.integers(200, 2500))
+def test_patterns_that_memory_cannot_hold_stay_in_the_weights_and_are_not_learnt_again(order, inference, seed, limit):
     chain, data, costs = random_problem(seed, order, sequences=6, longest=3)
     model = chain.model()
-    larank = session(model, memory_limit=memory_limit, seed=seed)
+    larank = session(model, memory_limit=limit, seed=seed)
     _, bound = chain.optimum(*patterns_of(data, order, inference, costs))
     dual = 0.0
     for _ in range(30):
         for i in range(len(data)):
             learn(larank, data, costs, inference, i)
-            assert hooks.bytes(larank) <= memory_limit or larank.support_patterns == 1
-            assert larank.dual >= dual - 1e-12
-            dual = larank.dual
+            assert hooks.bytes(larank) <= limit or larank.support_patterns == 1
+            before, dual = dual, larank.dual
+            assert before - 1e-12 <= dual <= bound + 1e-7
             assert dual == pytest.approx(hooks.dual_from_weights(larank), abs=1e-9)
-            assert dual <= bound + 1e-7
             for pattern in state(larank, chain):
                 assert sum(pattern.alpha.values()) <= pattern.cost * (1 + 1e-12)
     frozen = larank.operations["frozen"]
-    patterns = len(data.X) if inference == "greedy" else len(data)
-    assert frozen + larank.support_patterns <= patterns
-    kept, _ = expansion(state(larank, chain), chain)
+    assert frozen + larank.support_patterns <= len(costs_of_patterns(data, costs, inference))
     if frozen == 0:
-        np.testing.assert_allclose(weights(model), kept, atol=1e-9)
+        np.testing.assert_allclose(weights(model), expansion(state(larank, chain), chain)[0], atol=1e-9)
 
 
 def test_memory_is_counted_in_full():
@@ -307,7 +252,7 @@ def test_memory_is_counted_in_full():
 # Growth
 
 
-@pytest.mark.parametrize("inference", INFERENCE)
+@both_inferences
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("labels", [(3, 8, 9), (8, 16, 17), (7, 7, 26)])
 @pytest.mark.parametrize("rule", [None, "perceptron", "passive-aggressive"])
@@ -337,7 +282,7 @@ def test_features_and_labels_that_come_later_give_the_model_that_knew_them_and_d
             assert a.alpha == pytest.approx(b.alpha, abs=1e-9)
         for _ in range(20):
             hooks.process_old(sessions[0])
-        check(sessions[0], chain, models[0], dict.fromkeys(range(len(X)), 0.3))
+        check(sessions[0], chain, models[0], np.full(len(X), 0.3))
     else:
         means = [weights(each.average()) for each in sessions]
         np.testing.assert_allclose(*means, atol=1e-9)
@@ -347,13 +292,10 @@ def grown(data, features, labels, inference, order, *, at_once, rule):
     """Learns ten sequences, then ten others. Features and labels of later ones are not there yet, or forbidden."""
     model = _core.ChainModel(order)
     # Without REPROCESS, for after it derivatives are equal but for rounding, which the number of lanes decides.
-    to = session(model, n_reprocess=0) if rule is None else _core.ChainPerceptron(model, rule=rule, averages=True)
-    for first, n_features, n_labels in zip((0, 10, 20), features, labels, strict=True):
-        n_features, n_labels, is_known = (
-            (features[-1], labels[-1], np.arange(labels[-1]) < n_labels)
-            if at_once
-            else (n_features, n_labels, np.ones(n_labels, dtype=bool))
-        )
+    to = session(model, n_reprocess=0) if rule is None else perceptron_of(model, rule)
+    for first, n_features, known in zip((0, 10, 20), features, labels, strict=True):
+        n_features, n_labels = (features[-1], labels[-1]) if at_once else (n_features, known)
+        is_known = np.arange(n_labels) < known
         model.grow(n_features, n_labels)
         model.set_grammar(np.tile(is_known, (n_labels + 1, 1)), is_known)
         model.set_loss(LOSS[:n_labels, :n_labels].copy())
@@ -396,35 +338,30 @@ def test_patterns_longer_than_what_comes_later_obey_a_grammar_that_is_given_late
 # What is kept
 
 
-@pytest.mark.parametrize("inference", INFERENCE)
+@both_inferences
 @pytest.mark.parametrize("order", [0, 1, 3])
 @pytest.mark.parametrize("returns", [False, True])
 def test_a_restored_session_goes_on_as_the_one_it_was_taken_from(inference, order, returns):
     chain, data, costs = random_problem(2, order, sequences=8, longest=4, has_grammar=True)
-    model = chain.model()
+    model, copy = chain.model(), chain.model()
     larank = session(model, returns=returns)
-    for i in range(4):
-        learn(larank, data, costs, inference, i)
-    copy = chain.model()
+    learn(larank, data, costs, inference, range(4))
     copy.set_weights(*model.tokens(), model.transitions())
     np.testing.assert_array_equal(weights(copy), weights(model))
     restored = session(copy, returns=returns, seed=larank.random_state)
     ids, kept_costs, lengths, indptr, indices, values, *rest = larank.state()
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     block = _core.ChainSequences(starts, indptr, indices, values, chain.features)
-    truth, history, previous, remaining, outputs, alpha, labels = rest
-    restored.restore(larank.linear, block, ids, kept_costs, truth, history, previous, remaining, outputs, alpha, labels)
+    restored.restore(larank.linear, block, ids, kept_costs, *rest)
     assert restored.dual == pytest.approx(larank.dual)
     assert state(restored, chain) != []
     for one, other in zip(larank.state(), restored.state(), strict=True):
         np.testing.assert_array_equal(one, other)
-    costs_of = dict(enumerate(np.repeat(costs, np.diff(data.starts)) if inference == "greedy" else costs))
-    sequences = [4, 5, 0, 1, 2, 6, 7, 3, 0] if returns else [4, 5, 6, 7]
-    for i in sequences:
+    for i in [4, 5, 0, 1, 2, 6, 7, 3, 0] if returns else [4, 5, 6, 7]:
         for each in (larank, restored):
             learn(each, data, costs, inference, i)
         np.testing.assert_allclose(weights(copy), weights(model), atol=1e-9)
-        check(restored, chain, copy, costs_of)
+        check(restored, chain, copy, costs_of_patterns(data, costs, inference))
     assert restored.random_state == larank.random_state
 
 
@@ -461,17 +398,21 @@ def written_out(chain, now, x, cost, rule, rounding=1e-9):
         yield Online(w, now.sum_of_weights + w, now.seen_loss + cost * max(h, 0.0), linear, now.count + 1)
 
 
-def online_rule_is_written_out(chain, data, costs, rule, inference, seed, history="true"):
+@draws(100)
+@given(orders, inferences, st.booleans(), st.sampled_from(["perceptron", "passive-aggressive"]), seeds)
+def test_online_rules_are_what_they_are_written_out_and_average_all_weights(order, inference, is_own, rule, seed):
+    """An own history is what the weights before the sequence predict."""
+    is_own = is_own and inference == "greedy"
+    chain, data, costs = random_problem(seed, order, has_grammar=bool(seed % 2), is_binary=bool(seed % 3))
     start = np.random.default_rng(seed).normal(size=chain.size) / 10
     model = chain.model(start)
-    perceptron = _core.ChainPerceptron(model, rule=rule, averages=True)
+    perceptron = perceptron_of(model, rule)
     possible = [Online(start, np.zeros(chain.size))]
     for i in [*range(len(data))] * 2:
         X, truth = data.sequence(i)
-        past = chain.greedy(weights(model), X) if history == "predicted" else None
-        for x in stretches(X, truth, chain.order, inference, past):
+        for x in stretches(X, truth, order, inference, chain.greedy(weights(model), X) if is_own else None):
             possible = [after for now in possible for after in written_out(chain, now, x, costs[i], rule)]
-        learn(perceptron, data, costs, inference, i, history)
+        learn(perceptron, data, costs, inference, i, "predicted" if is_own else "true")
         found = weights(model)
         mean = weights(perceptron.average())
         possible = [
@@ -486,19 +427,12 @@ def online_rule_is_written_out(chain, data, costs, rule, inference, seed, histor
     assert perceptron.argmax_calls == possible[0].count
 
 
-@settings(max_examples=60)
-@given(st.integers(0, 3), st.sampled_from(INFERENCE), st.sampled_from(["perceptron", "passive-aggressive"]), seeds)
-def test_online_rules_are_what_they_are_written_out_and_average_all_weights(order, inference, rule, seed):
-    chain, data, costs = random_problem(seed, order, has_grammar=bool(seed % 2), is_binary=bool(seed % 3))
-    online_rule_is_written_out(chain, data, costs, rule, inference, seed)
-
-
-@pytest.mark.parametrize("inference", INFERENCE)
+@both_inferences
 def test_larank_without_reprocess_is_the_passive_aggressive_rule(inference):
     chain, data, costs = random_problem(4, 1, sequences=20)
     models = chain.model(), chain.model()
     larank = session(models[0], tau=0.0, n_reprocess=0)
-    aggressive = _core.ChainPerceptron(models[1], rule="passive-aggressive", averages=False)
+    aggressive = perceptron_of(models[1], "passive-aggressive", averages=False)
     for each in (larank, aggressive):
         learn(each, data, costs, inference)
     np.testing.assert_allclose(*map(weights, models), atol=1e-12)
@@ -506,7 +440,7 @@ def test_larank_without_reprocess_is_the_passive_aggressive_rule(inference):
     assert aggressive.seen_loss == pytest.approx(larank.seen_loss)
 
 
-@pytest.mark.parametrize("inference", INFERENCE)
+@both_inferences
 @pytest.mark.parametrize("bound", [{}, {"max_patterns": 2}, {"memory_limit": 1}], ids=str)
 def test_larank_averages_its_weights_and_late_ones_count_most(inference, bound):
     chain, data, costs = random_problem(5, 1, sequences=20)
@@ -516,7 +450,7 @@ def test_larank_averages_its_weights_and_late_ones_count_most(inference, bound):
     for first in range(2 * len(data)):
         before = larank.stretches
         learn(larank, data, costs, inference, first % len(data))
-        if inference == "exact":  # of which each sequence is one stretch
+        if inference == "exact":  # each sequence is one stretch
             assert larank.stretches == before + 1
             sum_of_weights += (float(before + 1) ** 16 - float(before) ** 16) * weights(model)
             expected = sum_of_weights / float(larank.stretches) ** 16
@@ -524,39 +458,38 @@ def test_larank_averages_its_weights_and_late_ones_count_most(inference, bound):
     assert np.abs(weights(larank.average()) - weights(model)).max() > 1e-3
 
 
-@pytest.mark.parametrize("solver", ["larank", "perceptron"])
-def test_a_shortened_average_is_what_it_was_and_then_goes_on(solver):
+@pytest.mark.parametrize(
+    ("solver", "power", "fraction", "stretches", "counter"),
+    [("larank", 16, 0.95, 5, "process_new"), ("perceptron", 1, 0.2, 4, "examples")],
+)
+def test_a_shortened_average_is_what_it_was_and_then_goes_on(solver, power, fraction, stretches, counter):
     chain, data, costs = random_problem(5, 1, sequences=20)
     model = chain.model()
-    if solver == "larank":
-        power, trained = 16, session(model, n_reprocess=3, averages=True)
-    else:
-        power, trained = 1, _core.ChainPerceptron(model, rule="perceptron", averages=True)
+    is_larank = solver == "larank"
+    trained = session(model, n_reprocess=3, averages=True) if is_larank else perceptron_of(model, "perceptron")
     learn(trained, data, costs, "exact", range(15))
     average = weights(trained.average())
     assert np.abs(average - weights(model)).max() > 1e-3
-    trained.shorten_average(1.0, 0.001)  # as one of more stretches than there were
+    trained.shorten_average(1.0, 0.001)  # as if there had been more stretches than there were
     assert trained.stretches == 15
-    trained.shorten_average(1.0, 0.95 if solver == "larank" else 0.2)
-    assert trained.stretches == {"larank": 5, "perceptron": 4}[solver]
+    trained.shorten_average(1.0, fraction)
+    assert trained.stretches == stretches
     for sequence in range(15, 20):
         np.testing.assert_allclose(weights(trained.average()), average, atol=1e-12)
         before = trained.stretches
         learn(trained, data, costs, "exact", [sequence])
         rest = (before / trained.stretches) ** power
         average = rest * average + (1 - rest) * weights(model)
-    assert dict(trained.operations)[{"larank": "process_new", "perceptron": "examples"}[solver]] == 20
+    assert dict(trained.operations)[counter] == 20
 
 
 def test_a_restored_perceptron_goes_on_with_its_average():
     chain, data, costs = random_problem(6, 2, sequences=10)
     start = np.random.default_rng(0).normal(size=chain.size) / 10
     models = chain.model(start), chain.model(start)
-    whole = _core.ChainPerceptron(models[0], rule="perceptron", averages=True)
+    whole, first, second = (perceptron_of(model, "perceptron") for model in (models[0], models[1], models[1]))
     learn(whole, data, costs, "exact", range(10))
-    first = _core.ChainPerceptron(models[1], rule="perceptron", averages=True)
     learn(first, data, costs, "exact", range(5))
-    second = _core.ChainPerceptron(models[1], rule="perceptron", averages=True)
     tokens, lags = first.early()
     second.restore(first.linear)
     second.restore_average(first.stretches, *tokens, lags)
@@ -566,13 +499,6 @@ def test_a_restored_perceptron_goes_on_with_its_average():
 
 
 # Histories
-
-
-@settings(max_examples=40)
-@given(st.integers(1, 3), st.sampled_from(["perceptron", "passive-aggressive"]), st.booleans(), seeds)
-def test_own_history_is_what_the_weights_before_the_sequence_predict(order, rule, has_grammar, seed):
-    chain, data, costs = random_problem(seed, order, longest=5, has_grammar=has_grammar)
-    online_rule_is_written_out(chain, data, costs, rule, "greedy", seed, history="predicted")
 
 
 def test_larank_keeps_its_own_history_with_the_pattern():
@@ -597,23 +523,22 @@ def test_larank_keeps_its_own_history_with_the_pattern():
 
 
 @pytest.mark.parametrize("labels", [3, 9, 20, 40, 70])
-@pytest.mark.parametrize("inference", INFERENCE)
+@both_inferences
 def test_instruction_sets_do_not_change_the_model(labels, inference):
     data = corpus(1, sequences=20, longest=8, features=30, labels=labels)
-    before = _core.simd_level()
-    results = []
+
+    def learned():
+        model = _core.ChainModel(1)
+        model.grow(30, labels)
+        larank = session(model)
+        learn(larank, data, np.full(20, 0.2), inference, [*range(20)] * 3)
+        return weights(model), model.predict(data.block, 0, 20, inference)[0], larank.dual
+
+    before, expected = _core.simd_level(), learned()
     try:
         for level in _core.simd_levels():
             _core.set_simd_level(level)
-            model = _core.ChainModel(1)
-            model.grow(30, labels)
-            larank = session(model)
-            for _ in range(3):
-                learn(larank, data, np.full(20, 0.2), inference)
-            results.append((weights(model), model.predict(data.block, 0, 20, inference)[0], larank.dual))
+            for found, value in zip(learned(), expected, strict=True):
+                np.testing.assert_array_equal(found, value)
     finally:
         _core.set_simd_level(before)
-    for w, y, dual in results[1:]:
-        np.testing.assert_array_equal(w, results[0][0])
-        np.testing.assert_array_equal(y, results[0][1])
-        assert dual == results[0][2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from studies.datasets import AMBIGUOUS, AmbiguousSet, is_available, load_ambiguous
+from studies.datasets import AmbiguousSet, is_available, load_ambiguous
 from studies.partiallabels import (
     DISTRACTED,
     Split,
@@ -98,12 +98,3 @@ def test_real_candidates_have_their_published_sizes_and_the_true_label_is_one(na
     sizes = data.candidates.sum(axis=1)
     assert (sizes.mean(), sizes.max()) == (pytest.approx(mean, abs=1e-3), most)
     assert data.candidates[np.arange(len(data.y)), data.y].all()
-
-
-def test_real_candidates_that_are_not_there_are_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("LARANK_DATA", str(tmp_path))
-    with pytest.raises(ValueError, match="'lost' is not a data set; accepted are pl_lost"):
-        load_ambiguous("lost")
-    for name in AMBIGUOUS:
-        with pytest.raises(FileNotFoundError, match=f"'{name}' is not in"):
-            load_ambiguous(name)

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from studies.papers.experiment import Entry, Published, timed_fit
-from studies.study import Claim, Findings, is_so, plain
-from studies.tables import column, columns_of, derived, digits, of_rows, yes
+from studies.study import Claim, Findings, Scope, is_so, plain
+from studies.tables import Table, band, column, columns_of, derived, digits, of_breakdowns, of_rows, yes
 
 # ---- Claims ----
 
@@ -85,6 +86,42 @@ def test_numbers_for_json_have_derived_columns_and_no_nan() -> None:
     json.dumps(found, allow_nan=False)
 
 
+# ---- Tables ----
+
+
+def test_markdown_and_terminal_show_the_same_rows() -> None:
+    table = Table("A title", ("problem", "solver", "ms"))
+    for cells in (("letter", "larank", "0.5"), ("letter", "[svc]", "-"), ("usps", "svc", "2.0")):
+        table.add(*cells)
+    table.end_group()
+    markdown = table.as_markdown()
+    assert markdown.splitlines()[2:4] == ["| problem | solver | ms |", "| :--- | :--- | ---: |"]
+    assert "| letter | [svc] | - |" in markdown
+    shown = table.on_terminal()
+    assert [row.end_section for row in shown.rows] == [False, False, True]
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(shown)
+    assert "letter [svc] -" in " ".join(capture.get().split())
+
+
+def test_a_row_that_is_too_short_is_filled_and_a_heading_is_bold() -> None:
+    table = Table("A title", ("", "error"), ["A note."])
+    table.add("letter", style="bold")
+    table.add("ours", "2.8")
+    assert table.as_markdown().splitlines()[4:] == ["| **letter** |  |", "| ours | 2.8 |", "", "A note."]
+
+
+def test_breakdowns_have_a_column_for_every_part_some_row_has() -> None:
+    rows = [
+        SimpleNamespace(problem="letter", solver="larank", train=0.5, breakdown={"map": 0.25}),
+        SimpleNamespace(problem="usps", solver="svc", train=2.0, breakdown={}),
+    ]
+    table = of_breakdowns("Where the time goes", rows, "solver")
+    assert list(table.headings) == ["problem", "solver", "map", "train s"]
+    assert [cells[2] for cells, _ in table.rows] == ["0.250", "-"]
+
+
 # ---- Findings ----
 
 
@@ -102,6 +139,14 @@ def test_findings_have_rows_others_and_fields_of_their_own() -> None:
     assert (numbers["best"], numbers["quick"]) == (1, False)
     assert found.to_lines() == ["c; bar 2, met", "what it is"]
     assert not {"claims", "lines", "tables"} & set(numbers)
+
+
+def test_a_quick_form_is_held_to_nothing() -> None:
+    for quick, claims in ((False, 2), (True, 0)):
+        found = PUBLISHED.findings(Scope(quick), [], [entry((2.8, 5200))], left_out=["slow"])
+        assert (len(found.claims), found.others["quick"], found.others["left_out"]) == (claims, quick, ["slow"])
+        assert found.rows["entries"][0].mean("dual") == 5200
+        assert found.to_dict()["entries"][0]["paper"] == {"error": 2.8, "dual": 5226}
 
 
 # ---- Training ----
@@ -137,9 +182,9 @@ def entry(*runs: tuple[float, float]) -> Entry[Run]:
 
 
 def test_published_figures_stand_beside_mean_extremes_and_what_is_expected() -> None:
-    table = PUBLISHED.table("T", [])
-    PUBLISHED.add_group(table, [entry((2.8, 5200), (3.6, 5210))], False, Entry.over)
+    table = PUBLISHED.of_groups("T", [], [entry((2.8, 5200), (3.6, 5210))], quick=False)
     assert [cells for cells, _ in table.rows] == [
+        ("letter",),
         ("ours, paper", "2.80", "5226"),
         ("ours, 2 seeds", "3.20", "5205"),
         ("  min", "2.80", "5200"),
@@ -154,16 +199,20 @@ def test_published_figures_stand_beside_mean_extremes_and_what_is_expected() -> 
 
 
 def test_one_run_has_no_extremes_the_quick_form_no_verdict_and_nan_is_a_dash() -> None:
-    table = PUBLISHED.table("T", [])
-    PUBLISHED.add_group(table, [entry((2.8, math.nan))], True, Entry.over)
-    assert [cells for cells, _ in table.rows][1] == ("ours, seed 0", "2.80", "-")
-    assert len(table.rows) == 3
+    names = {"letter": ("LETTER", "theirs")}
+    table = PUBLISHED.of_groups("T", [], [entry((2.8, math.nan))], quick=True, **names)
+    assert [cells for cells, _ in table.rows] == [
+        ("LETTER",),
+        ("ours, theirs", "2.80", "5226"),
+        ("ours, seed 0", "2.80", "-"),
+        ("theirs, theirs", "2.40", "-"),
+    ]
     (found,) = PUBLISHED.to_dicts([entry((2.8, math.nan))], quick=True)
     assert (found["mean"], found["as_expected"]) == ({"error": 2.8, "dual": None}, None)
     assert PUBLISHED.to_dicts([entry((2.8, 5200))], quick=False)[0]["as_expected"] == {"error": True, "dual": True}
     assert PUBLISHED.as_expected(Entry("usps", "ours", entry((9.0, 1.0)).runs), "error") is None
 
 
-@pytest.mark.parametrize(("value", "shown"), [(1234.5, "1234"), (12.345, "12.3"), (0.012345, "0.0123"), (0.0, "0")])
-def test_numbers_have_three_digits_and_no_exponent(value: float, shown: str) -> None:
-    assert digits(value) == shown
+def test_numbers_have_three_digits_and_no_exponent_and_bands_may_be_open() -> None:
+    assert [digits(value) for value in (1234.5, 12.345, 0.012345, 0.0)] == ["1234", "12.3", "0.0123", "0"]
+    assert [band(*limits) for limits in ((-math.inf, 3), (2, math.inf), (1, 2))] == ["≤ 3", "≥ 2", "1–2"]

@@ -2,15 +2,16 @@
 
 import errno
 import os
-import resource
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from unittest import mock
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from checks import X, assert_same_model, clouds, y
+from fulldisk import full_disk
 from killing import Killed, killed_after, killed_again_and_again
 from larank import LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC, MulticlassSVC
 from larank.data.models import ModelFileError
@@ -33,6 +34,11 @@ EXACT = {
 }
 
 
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "checkpoint"
+
+
 @pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins"])
 def test_the_exact_solver_ends_with_the_same_certificate(formulation, tmp_path, monkeypatch):
     """What it keeps of kernel values decides on whom it looks at, and is not in the checkpoint."""
@@ -45,18 +51,15 @@ def test_the_exact_solver_ends_with_the_same_certificate(formulation, tmp_path, 
     assert resumed.result_.status == "converged"
     assert resumed.result_.relative_gap <= 1e-6
     assert resumed.result_.dual == pytest.approx(whole.result_.dual, rel=1e-6)
-    again = make().fit(X, y, checkpoint=tmp_path / "checkpoint", resume=True)
-    assert_same_model(again, resumed)
+    assert_same_model(make().fit(X, y, checkpoint=tmp_path / "checkpoint", resume=True), resumed)
 
 
 @pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins"])
-def test_the_exact_solver_does_not_lose_its_pass_of_larank(formulation, tmp_path, monkeypatch):
+def test_the_exact_solver_does_not_lose_its_pass_of_larank(formulation, path, monkeypatch):
     many, labels = clouds(800, classes=4)
-    path = tmp_path / "checkpoint"
 
     def train(**checkpoints):
-        model = MulticlassSVC("laplacian", formulation=formulation, random_state=0)
-        return model.fit(many, labels, **checkpoints)
+        return MulticlassSVC("laplacian", formulation=formulation, random_state=0).fit(many, labels, **checkpoints)
 
     whole = train()
     for visited in (256, 512, 768, 800):
@@ -73,48 +76,38 @@ def test_the_exact_solver_does_not_lose_its_pass_of_larank(formulation, tmp_path
 
 
 @pytest.mark.parametrize("way", EXACT, ids=str)
-def test_a_training_that_is_killed_again_and_again_ends_as_one_that_was_not(way, tmp_path, monkeypatch):
+def test_a_training_that_is_killed_again_and_again_ends_as_one_that_was_not(way, path, monkeypatch):
     estimator, parameters, some = EXACT[way]
     whole = estimator(random_state=0, **parameters).fit(some, y)
-    path = tmp_path / "checkpoint"
     train = partial(estimator(random_state=0, **parameters).fit, some, y)
     resumed = killed_again_and_again(train, path, monkeypatch)
     assert_same_model(resumed, whole)
     for name in ("status", "primal", "dual", "iterations", "support_vectors"):
         assert getattr(resumed.result_, name) == getattr(whole.result_, name), name
     assert len(resumed.result_.history) == len(whole.result_.history)
-    again = estimator(random_state=0, **parameters).fit(some, y, checkpoint=path, resume=True)
-    assert_same_model(again, whole)
+    assert_same_model(estimator(random_state=0, **parameters).fit(some, y, checkpoint=path, resume=True), whole)
 
 
-def test_a_seed_that_nobody_gave_is_in_the_checkpoint(tmp_path, monkeypatch):
-    path = tmp_path / "checkpoint"
+def test_a_seed_that_nobody_gave_is_in_the_checkpoint(path, monkeypatch):
+    checkpoint_of(path, monkeypatch, states=10, random_state=None)
+    assert_same_model(*[small(random_state=None).fit(X, y, checkpoint=path, resume=True) for _ in range(2)])
+
+
+def small(**parameters):
+    return LaRankClassifier("linear", **{"epochs": 3, "random_state": 0} | parameters)
+
+
+def checkpoint_of(path, monkeypatch, states=5, **parameters):
+    """Write a checkpoint of a training that is killed after so many states."""
     with monkeypatch.context() as patch:
-        killed_after(patch, 10)
+        killed_after(patch, states)
         with pytest.raises(Killed):
-            LaRankClassifier("linear", epochs=3).fit(X, y, checkpoint=path, every=0)
-    models = [LaRankClassifier("linear", epochs=3).fit(X, y, checkpoint=path, resume=True) for _ in range(2)]
-    assert_same_model(*models)
-
-
-def checkpoint_of(path, monkeypatch, **parameters):
-    with monkeypatch.context() as patch:
-        killed_after(patch, 5)
-        with pytest.raises(Killed):
-            LaRankClassifier("linear", epochs=3, random_state=0, **parameters).fit(X, y, checkpoint=path, every=0)
+            small(**parameters).fit(X, y, checkpoint=path, every=0)
     return path
 
 
-def test_a_checkpoint_is_not_replaced_unless_asked_to_go_on(tmp_path, monkeypatch):
-    path = checkpoint_of(tmp_path / "checkpoint", monkeypatch)
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="is there already: resume=True goes on from it; to begin anew, remove it"):
-        LaRankClassifier("linear", epochs=3, random_state=0).fit(X, y, checkpoint=path)
-    assert path.read_bytes() == before
-
-
-def test_a_checkpoint_of_another_training_is_refused_with_what_differs(tmp_path, monkeypatch):
-    path = checkpoint_of(tmp_path / "checkpoint", monkeypatch)
+def test_a_checkpoint_of_another_training_is_refused_with_what_differs(path, monkeypatch):
+    checkpoint_of(path, monkeypatch)
     same = {"epochs": 3, "random_state": 0}
     for model, message in (
         (LaRankClassifier("linear", C=2.0, **same), r"was written with C=1.0; got C=2.0"),
@@ -143,33 +136,27 @@ def test_what_a_subclass_fixes_or_adds_is_compared_too(tmp_path):
     assert_same_model(train(1.0, "a", resume=True), model)
 
 
-def test_a_checkpoint_of_other_data_is_refused_with_which_of_them_differ(tmp_path, monkeypatch):
-    path = checkpoint_of(tmp_path / "checkpoint", monkeypatch)
-    of_X, of_y = "an array of float64 and shape (60, 4)", "an array of int64 and shape (60,)"
+def of(dtype, *shape):
+    return f"an array of {dtype} and shape {shape}"
+
+
+def test_a_checkpoint_of_other_data_is_refused_with_which_of_them_differ(path, monkeypatch):
+    checkpoint_of(path, monkeypatch)
+    of_X, of_y, of_weights = f"X was {of('float64', 60, 4)}", f"y was {of('int64', 60)}", of("float64", 60)
+    fewer = [f"{of_X}, and is {of('float64', 50, 4)}", f"{of_y}, and is {of('int64', 50)}"]
+    fewer += [f"sample_weight was {of_weights}, and is {of('float64', 50)}"]
+    other = "as it was, with other values"
     for data, more, differences in (
-        ((X[::-1], y), {}, [f"X is {of_X} as it was, with other values"]),
-        ((X, np.roll(y, 1)), {}, [f"y is {of_y} as it was, with other values"]),
-        ((X.astype(np.float32), y), {}, [f"X was {of_X}, and is an array of float32 and shape (60, 4)"]),
-        ((sparse.csr_matrix(X), y), {}, [f"X was {of_X}, and is a sparse matrix of float64 and shape (60, 4)"]),
-        (
-            (X[:50], y[:50]),
-            {},
-            [
-                f"X was {of_X}, and is an array of float64 and shape (50, 4)",
-                f"y was {of_y}, and is an array of int64 and shape (50,)",
-                "sample_weight was an array of float64 and shape (60,), and is an array of float64 and shape (50,)",
-            ],
-        ),
-        (
-            (X, y),
-            {"sample_weight": np.linspace(1, 2, len(y))},
-            ["sample_weight is an array of float64 and shape (60,) as it was, with other values"],
-        ),
+        ((X[::-1], y), {}, [f"X is {of('float64', 60, 4)} {other}"]),
+        ((X, np.roll(y, 1)), {}, [f"y is {of('int64', 60)} {other}"]),
+        ((X.astype(np.float32), y), {}, [f"{of_X}, and is {of('float32', 60, 4)}"]),
+        ((sparse.csr_matrix(X), y), {}, [f"{of_X}, and is a sparse matrix of float64 and shape (60, 4)"]),
+        ((X[:50], y[:50]), {}, fewer),
+        ((X, y), {"sample_weight": np.linspace(1, 2, len(y))}, [f"sample_weight is {of_weights} {other}"]),
         ((X, y), {"validation": (X, y)}, ["validation was None, and is a tuple of 2"]),
     ):
-        model = LaRankClassifier("linear", epochs=3, random_state=0)
         with pytest.raises(ModelFileError) as refused:
-            model.fit(*data, **more, checkpoint=path, resume=True)
+            small().fit(*data, **more, checkpoint=path, resume=True)
         assert str(refused.value) == f"{path} is of other data: {'; '.join(differences)}"
 
 
@@ -194,8 +181,8 @@ def test_a_place_beyond_the_numbers_of_a_random_generator_is_refused():
             set_random_state(other, [*state[:2], place, *state[3:]])
 
 
-def test_a_damaged_checkpoint_is_refused(tmp_path, monkeypatch):
-    path = checkpoint_of(tmp_path / "checkpoint", monkeypatch)
+def test_a_damaged_checkpoint_is_refused(path, monkeypatch):
+    checkpoint_of(path, monkeypatch)
     whole, random = path.read_bytes(), np.random.RandomState(0)
     damaged = [b"", whole[:5], whole[:200], whole[:-1], whole + b"0", b"label 1:2.0\n" * 9]
     for _ in range(60):
@@ -205,35 +192,35 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, monkeypatch):
     for content in damaged:
         path.write_bytes(content)
         with pytest.raises(ModelFileError, match="checkpoint"):
-            LaRankClassifier("linear", epochs=3, random_state=0).fit(X, y, checkpoint=path, resume=True)
+            small().fit(X, y, checkpoint=path, resume=True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"checkpoint": 3}, "checkpoint must be the path of a file, or None; got 3"),
-        ({"checkpoint": "c", "every": -1}, r"every must be a number of seconds >= 0; got -1"),
-        ({"checkpoint": "c", "resume": "yes"}, "resume must be True or False; got 'yes'"),
-        ({"resume": True}, "resume=True needs checkpoint, the file to go on from"),
-        ({"every": 3}, "every=3 needs checkpoint, the file to write to"),
-        ({"checkpoint": "no/c"}, "checkpoint must be a file in a folder that is there; got 'no/c', and 'no' is none"),
-        ({"checkpoint": "/"}, "checkpoint must be the path of a file; got '/', which is a folder"),
-    ],
-    ids=str,
-)
-def test_arguments_are_checked(arguments, message):
-    for model in (LinearMulticlassSVC(), LaRankClassifier()):
-        with pytest.raises(ValueError, match=message):
-            model.fit(X, y, **arguments)
+OF_MODELS = [
+    ({"checkpoint": 3}, "checkpoint must be the path of a file, or None; got 3"),
+    ({"checkpoint": "c", "every": -1}, r"every must be a number of seconds >= 0; got -1"),
+    ({"checkpoint": "c", "resume": "yes"}, "resume must be True or False; got 'yes'"),
+    ({"resume": True}, "resume=True needs checkpoint, the file to go on from"),
+    ({"every": 3}, "every=3 needs checkpoint, the file to write to"),
+    ({"checkpoint": "no/c"}, "checkpoint must be a file in a folder that is there; got 'no/c', and 'no' is none"),
+    ({"checkpoint": "/"}, "checkpoint must be the path of a file; got '/', which is a folder"),
+    ({"checkpoint": "old"}, "is there already: resume=True goes on from it; to begin anew, remove it"),
+]
+ACTIVE = LaSVMClassifier(selection="active", label_budget=20)
+REFUSED = [(model, *row) for model in (LinearMulticlassSVC(), LaRankClassifier()) for row in OF_MODELS]
+REFUSED += [(ACTIVE, {"checkpoint": "c"}, "checkpoint needs selection='random'; got selection='active'")]
 
 
-def test_a_selection_has_no_checkpoints(tmp_path):
-    with pytest.raises(ValueError, match="checkpoint needs selection='random'; got selection='active'"):
-        LaSVMClassifier(selection="active", label_budget=20).fit(X, y % 2, checkpoint=tmp_path / "checkpoint")
+@pytest.mark.parametrize(("model", "arguments", "message"), REFUSED, ids=str)
+def test_arguments_are_checked(model, arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old").write_text("old")
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y % 2, **arguments)
+    assert (tmp_path / "old").read_text() == "old"
+    assert os.listdir() == ["old"]
 
 
-def test_limits_and_interrupts_leave_a_checkpoint_to_go_on_from(tmp_path):
-    path = tmp_path / "checkpoint"
+def test_limits_and_interrupts_leave_a_checkpoint_to_go_on_from(path):
     whole = LinearMulticlassSVC(C=10.0, random_state=0).fit(X, y)
     with pytest.warns(TrainingWarning, match="max_iter=5"):
         LinearMulticlassSVC(C=10.0, max_iter=5, random_state=0).fit(X, y, checkpoint=path)
@@ -241,40 +228,16 @@ def test_limits_and_interrupts_leave_a_checkpoint_to_go_on_from(tmp_path):
 
 
 @contextmanager
-def full_disk():
-    """No file can have more than 100 bytes: the kernel refuses to write them."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
-@contextmanager
 def failing_disk(number):
     """A disk that takes bytes, and says in the end that it cannot keep them."""
-
-    def fail(_):
-        raise OSError(number, os.strerror(number))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", fail)
+    with mock.patch.object(os, "fsync", side_effect=OSError(number, os.strerror(number))):
         yield
 
 
-@pytest.mark.parametrize(
-    ("disk", "said"),
-    [
-        (full_disk, "File too large"),
-        (partial(failing_disk, errno.ENOSPC), "No space left on device"),
-        (partial(failing_disk, errno.EIO), "Input/output error"),
-        (partial(failing_disk, errno.EDQUOT), "Disk quota exceeded"),
-    ],
-    ids=["EFBIG", "ENOSPC", "EIO", "EDQUOT"],
-)
-def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch, disk, said):
+@pytest.mark.parametrize("number", [errno.EFBIG, errno.ENOSPC, errno.EIO, errno.EDQUOT], ids=os.strerror)
+def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch, number):
     """Of five checkpoints or more, the third and the fourth do not fit."""
+    disk = partial(full_disk, 100) if number == errno.EFBIG else partial(failing_disk, number)
     path, written, contents = tmp_path / "checkpoint", CheckpointFile.write, []
 
     def write(file, state, *, is_last):
@@ -282,40 +245,34 @@ def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch, disk, said
             written(file, state, is_last=is_last)
         contents.append(path.read_bytes())
 
-    def model():
-        return LaRankClassifier("linear", epochs=3, random_state=0)
-
     monkeypatch.setattr("larank.training.checkpointfile._MOST_OF_TIME", np.inf)
     monkeypatch.setattr(CheckpointFile, "write", write)
-    message = (
-        f"^the checkpoint '{path}' cannot be written: {said}; the previous checkpoint stays, training goes on, and the "
-        "next checkpoint is tried when it is due$"
-    )
-    with pytest.warns(CheckpointWarning, match=message):
-        trained = model().fit(X, y, checkpoint=path, every=0)
-    assert_same_model(trained, model().fit(X, y))
+    said = f"the checkpoint '{path}' cannot be written: {os.strerror(number)}; the previous checkpoint stays, "
+    then = "training goes on, and the next checkpoint is tried when it is due"
+    with pytest.warns(CheckpointWarning, match=f"^{said}{then}$"):
+        trained = small().fit(X, y, checkpoint=path, every=0)
+    assert_same_model(trained, small().fit(X, y))
     assert contents[1] == contents[2] == contents[3] != contents[4]
     assert contents[-1] != contents[4]
     assert os.listdir(tmp_path) == ["checkpoint"]
-    assert_same_model(model().fit(X, y, checkpoint=path, resume=True), trained)
+    assert_same_model(small().fit(X, y, checkpoint=path, resume=True), trained)
 
 
-def test_a_disk_that_is_full_from_the_beginning_does_not_end_the_training(tmp_path):
-    message = "; no checkpoint exists, training has ended, so that no other checkpoint will be written$"
-    with pytest.warns(CheckpointWarning, match=message), full_disk():
-        trained = LaRankClassifier("linear", random_state=0).fit(X, y, checkpoint=tmp_path / "checkpoint")
-    assert_same_model(trained, LaRankClassifier("linear", random_state=0).fit(X, y))
-    assert not os.listdir(tmp_path)
+@contextmanager
+def little_room():
+    with mock.patch("larank.data.arrayfile._MEMORY_FOR_JSON", 100):
+        yield
 
 
-def test_a_state_that_is_too_large_for_a_file_does_not_end_the_training(tmp_path, monkeypatch):
-    path = tmp_path / "checkpoint"
-    monkeypatch.setattr("larank.data.arrayfile._MEMORY_FOR_JSON", 100)
-    with pytest.warns(
-        CheckpointWarning, match="cannot be written: the lists, texts and numbers .*; no checkpoint exists"
-    ):
-        trained = LaRankClassifier("linear", random_state=0).fit(X, y, checkpoint=path)
-    assert_same_model(trained, LaRankClassifier("linear", random_state=0).fit(X, y))
+ENDED = "; no checkpoint exists, training has ended, so that no other checkpoint will be written$"
+TOO_LARGE = "cannot be written: the lists, texts and numbers .*; no checkpoint exists"
+
+
+@pytest.mark.parametrize(("obstacle", "message"), [(partial(full_disk, 100), ENDED), (little_room, TOO_LARGE)])
+def test_a_training_that_never_writes_a_checkpoint_ends_all_the_same(tmp_path, obstacle, message):
+    with pytest.warns(CheckpointWarning, match=message), obstacle():
+        trained = small().fit(X, y, checkpoint=tmp_path / "checkpoint")
+    assert_same_model(trained, small().fit(X, y))
     assert not os.listdir(tmp_path)
 
 

@@ -1,10 +1,12 @@
 """Streams under limits: they hold between blocks and while one is waited for, and what has arrived makes the model."""
 
+import fcntl
 import os
 import signal
+import struct
+import termios
 import threading
 import time
-import warnings
 
 import numpy as np
 import pytest
@@ -12,14 +14,13 @@ import pytest
 from larank import LinearMulticlassSVC, SequenceTagger, SGDQNClassifier
 from larank.data.columns import ConllFile
 from larank.sequence.features import TemplateEncoder
-from larank.training import TrainingWarning
+from larank.training import TrainingWarning, loop
 
 LONG = 20.0  # seconds that no test may wait for
 
 
 def block(rows=60):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(rows, 3))
+    X = np.random.default_rng(0).normal(size=(rows, 3))
     return X, (X[:, 0] > 0).astype(int)
 
 
@@ -62,8 +63,8 @@ def press_ctrl_c():
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def columns(folder, text):
-    """A pipe with this text, which stays open until the event is set."""
+def columns(folder, text, is_read=None):
+    """A pipe with this text, which stays open until the event is set; another is set when the text has been read."""
     path, awake = folder / "pipe.txt", threading.Event()
     os.mkfifo(path)
 
@@ -71,6 +72,10 @@ def columns(folder, text):
         with open(path, "w") as pipe:
             pipe.write(text)
             pipe.flush()
+            while is_read and struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]:
+                time.sleep(0.01)
+            if is_read:
+                is_read.set()
             awake.wait(LONG)
         awake.set()
 
@@ -85,48 +90,31 @@ every_call = pytest.mark.parametrize(
 )
 
 
-@every_call
-def test_a_time_limit_holds_while_a_block_is_waited_for(kind, method):
-    model = kind(time_limit=0.2, random_state=0)
-    with Slow(2) as blocks, pytest.warns(TrainingWarning, match="time_limit"):
-        getattr(model, method)(iter(blocks))
-    assert model.result_.status == "time_limit"
-    X, y = block()
-    assert model.score(X, y) > 0.9
+def endless():
+    while True:
+        yield block()
 
 
 @every_call
-def test_ctrl_c_ends_waiting_for_a_block(kind, method):
-    model = kind(random_state=0)
-    with Slow(2, press_ctrl_c) as blocks, pytest.warns(TrainingWarning, match="interrupt"):
-        getattr(model, method)(iter(blocks))
-    assert model.result_.status == "interrupted"
-    X, y = block()
-    assert model.score(X, y) > 0.9
-
-
-@every_call
-def test_a_time_limit_ends_a_stream_without_end(kind, method):
-    def endless():
-        while True:
-            yield block()
-
-    model = kind(time_limit=0.3, random_state=0)
-    with pytest.warns(TrainingWarning, match="time_limit"):
-        getattr(model, method)(endless())
-    assert model.result_.status == "time_limit"
+@pytest.mark.parametrize("ending", ["limit while a block is waited for", "Ctrl-C then", "limit of an endless stream"])
+def test_a_limit_or_ctrl_c_ends_a_stream_with_a_model(kind, method, ending):
+    status = "interrupted" if "Ctrl-C" in ending else "time_limit"
+    model = kind(time_limit=None if status == "interrupted" else 0.3, random_state=0)
+    waiting = Slow(2, press_ctrl_c if status == "interrupted" else lambda: None)
+    with waiting, pytest.warns(TrainingWarning, match=status.removesuffix("ed")):
+        getattr(model, method)(endless() if "endless" in ending else iter(waiting))
+    assert model.result_.status == status
     X, y = block()
     assert model.score(X, y) > 0.9
 
 
 @every_call
 def test_a_stream_without_a_block_within_the_time_limit_is_an_error(kind, method):
-    model = kind(random_state=0).fit(*block())
-    before = vars(model).copy()
+    model = kind(random_state=0)
+    if method == "fit":
+        model.fit(*block())
     model.set_params(time_limit=0.1)
-    if method == "partial_fit":
-        model = kind(random_state=0, time_limit=0.1)
-        before = vars(model).copy()
+    before = vars(model).copy()
     with Slow(0) as blocks, pytest.raises(ValueError, match=r"no block .* within time_limit=0.1 .* larger"):
         getattr(model, method)(iter(blocks))
     assert vars(model).keys() == before.keys()
@@ -174,43 +162,45 @@ TEXT = "the DET\ndog NOUN\nbarks VERB\n\n"
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("is_limit", [True, False], ids=["time_limit", "Ctrl-C"])
-def test_limits_hold_while_a_tagger_waits_for_its_file(is_limit, n_jobs, tmp_path):
-    file, awake = columns(tmp_path, TEXT * 20_000)  # a block and a part of another one
-    model = SequenceTagger(random_state=0, n_jobs=n_jobs, time_limit=1.0 if is_limit else None)
-    if not is_limit:
-        threading.Timer(1.0, press_ctrl_c).start()
-    with pytest.warns(TrainingWarning, match="time_limit" if is_limit else "interrupt"):
+@pytest.mark.parametrize("status", ["time_limit", "interrupted"])
+def test_limits_hold_while_a_tagger_waits_for_its_file(status, n_jobs, tmp_path, monkeypatch):
+    is_read, looks, end = threading.Event(), [], loop._Run.end
+
+    def press_if_it_waits(run, **optimal):
+        looks.append(is_read.is_set())
+        if status == "interrupted" and looks.count(True) == 2:
+            press_ctrl_c()
+        return end(run, **optimal)
+
+    monkeypatch.setattr(loop._Run, "end", press_if_it_waits)
+    file, awake = columns(tmp_path, TEXT * 20_000, is_read)  # a block and a part of another one
+    model = SequenceTagger(random_state=0, n_jobs=n_jobs, time_limit=1.0 if status == "time_limit" else None)
+    with pytest.warns(TrainingWarning, match=status.removesuffix("ed")):
         model.fit(file)
     assert not awake.is_set(), "the file ended first"
     awake.set()
-    assert model.result_.status == ("time_limit" if is_limit else "interrupted")
+    assert model.result_.status == status
     assert list(model.predict([["the", "dog"]])[0]) == ["DET", "NOUN"]
 
 
-def test_a_tagger_without_a_block_within_the_time_limit_is_an_error(tmp_path):
-    file, awake = columns(tmp_path, TEXT)
-    model = SequenceTagger(time_limit=0.1)
-    with pytest.raises(ValueError, match=r"no block .* within time_limit=0.1"):
-        model.fit(file)
-    awake.set()
-    assert not hasattr(model, "classes_")
-
-
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_a_tagger_whose_first_block_is_still_encoded_at_the_time_limit_is_an_error(method, monkeypatch, tmp_path):
+@pytest.mark.parametrize("delay", ["read", "encoded by fit", "encoded by partial_fit"])
+def test_a_tagger_without_a_block_within_the_time_limit_is_an_error(delay, monkeypatch, tmp_path):
     learn = TemplateEncoder.learn
 
     def learn_slowly(self, X):
         time.sleep(0.5)
         return learn(self, X)
 
-    monkeypatch.setattr(TemplateEncoder, "learn", learn_slowly)
-    path = tmp_path / "train.txt"
-    path.write_text(TEXT)
+    if delay == "read":
+        file, awake = columns(tmp_path, TEXT)
+    else:
+        monkeypatch.setattr(TemplateEncoder, "learn", learn_slowly)
+        (tmp_path / "train.txt").write_text(TEXT)
+        file, awake = ConllFile(tmp_path / "train.txt"), threading.Event()
     model = SequenceTagger(time_limit=0.1)
     with pytest.raises(ValueError, match=r"no block .* within time_limit=0.1"):
-        getattr(model, method)(ConllFile(path))
+        getattr(model, "partial_fit" if "partial" in delay else "fit")(file)
+    awake.set()
     assert not hasattr(model, "classes_")
 
 
@@ -226,17 +216,15 @@ def test_a_tagger_learns_nothing_from_a_block_that_arrives_too_late(tmp_path):
     assert model.feature_names() == known
 
 
-def test_a_stream_that_was_read_to_its_end_is_not_cut():
+def test_a_stream_that_ends_in_time_is_not_cut(monkeypatch):
+    models = [LinearMulticlassSVC(random_state=0, time_limit=limit).fit([block()] * 3) for limit in (None, 600)]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    now = [0.0]  # the clock stands still but while the block is made
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+
     def slow():
-        time.sleep(0.6)
+        now[0] += 0.6
         yield block()
 
     model = LinearMulticlassSVC(time_limit=1.0, tol=1e-2, random_state=0).fit(slow())
     assert model.result_.status == "converged"
-
-
-def test_a_stream_that_ends_in_time_is_no_different():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        models = [LinearMulticlassSVC(random_state=0, time_limit=limit).fit([block()] * 3) for limit in (None, 600)]
-    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)

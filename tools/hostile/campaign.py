@@ -142,9 +142,10 @@ def made_apart(make: Callable[[], _Made]) -> _Made:
         return pool.submit(make).result()
 
 
-def hold(attack: str, cases: int) -> None:
-    """Assert that an attack finds nothing in so many cases; in a process of its own, where no thread runs yet."""
-    command = [sys.executable, "-m", "tools.hostile", "--attack", attack, "--cases", str(cases), "--workers", "1"]
+def hold(attacks: str, cases: int) -> None:
+    """Assert that these attacks find nothing in so many cases each; in a process in which no thread runs yet."""
+    chosen = [word for attack in attacks.split() for word in ("--attack", attack)]
+    command = [sys.executable, "-m", "tools.hostile", *chosen, "--cases", str(cases), "--workers", "1"]
     root = Path(__file__).parents[2]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, text=True, cwd=root, start_new_session=True, **pipes) as process:

@@ -19,6 +19,7 @@ import larank
 from forging import joined, sealed, split
 from larank.data import models
 from tools.hostile.campaign import Attack, Case, made_apart
+from tools.hostile.mutations import damaged as mutated
 
 # ---- What a model is asked; its cost must not be what a damaged parameter says ----
 
@@ -191,6 +192,11 @@ def _saved() -> tuple[tuple[bytes | None, bytes], ...]:
                 model.result_ = replace(model.result_, history=points, seconds=0.0, breakdown={})
             larank.save(model, path)
             found.append((None if X is None else pickle.dumps((X, y)), path.read_bytes()))
+    for name in larank.__all__:  # classes register when they are imported
+        getattr(larank, name)
+    saved = {split(content)[1]["class"] for _, content in found}
+    own = {name for name, kind in models._registry.items() if kind.cls.__module__.startswith("larank.")}
+    assert saved == own | {"Pipeline"}, f"no model of {(own | {'Pipeline'}) - saved}"
     return tuple(found)
 
 
@@ -313,33 +319,10 @@ def damaged(random: Random, content: bytes) -> bytes:
 
 
 def _damage_bytes(random: Random, content: bytes) -> bytes:
-    for _ in range(1 + int(random.expovariate(0.8))):
-        at = random.randrange(len(content))
-        # Half of the damage where the text is.
-        at = (
-            at
-            if random.randrange(2)
-            else random.randrange(min(len(content), 8 + int.from_bytes(content[:8], "little") or 9))
-        )
-        size = min(len(content) - at, int(random.expovariate(0.2)))
-        match random.randrange(5):
-            case 0:
-                content = content[:at] + random.randbytes(1) + content[at + 1 :]
-            case 1:
-                content = content[:at] + bytes([content[at] ^ 1 << random.randrange(8)]) + content[at + 1 :]
-            case 2:
-                content = content[:at] + content[at + size :]
-            case 3:
-                content = content[:at] + content[at : at + size] * random.choice((2, 3)) + content[at + size :]
-            case _:
-                content = (
-                    content[:at]
-                    if not random.randrange(3)
-                    else content[:at] + random.randbytes(size) + content[at + size :]
-                )
-        if not content:
-            break
-    return content
+    """Damage to the text or to the arrays."""
+    at = 8 + int.from_bytes(content[:8], "little")
+    text, arrays = content[:at], content[at:]
+    return mutated(random, text) + arrays if random.randrange(2) else text + mutated(random, arrays)
 
 
 # ---- The attack ----

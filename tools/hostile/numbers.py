@@ -73,21 +73,14 @@ def judge_certificate(model, has_no_bound):
 _SOURCE = "".join(map(inspect.getsource, (judge, judge_stream, judge_certificate)))
 _COSTS = ("1e-300", "1e-30", "1e-8", "1e8", "1e15", "1e30", "1e150", "1e300", "np.inf")
 _NUMBERS = ("1e-300", "1e-150", "1e-40", "1e-30", "1e-8", "1e8", "1e30", "1e40", "1e150", "1e300")
+_OF_NUMBERS = "gamma alpha intercept_scaling margin t0 smoothing sharpness learning_rate delta_max"
 _PARAMETERS = {
+    **dict.fromkeys(_OF_NUMBERS.split(), _NUMBERS),
     "C": _COSTS,
-    "gamma": _NUMBERS,
-    "alpha": _NUMBERS,
     "coef0": ("-1e300", "-1e30", "-1.0", "1e-300", "1e20", "1e40", "1e300"),
     "degree": ("1", "2", "30", "1000", "10**6"),
     "fit_intercept": ("True", "False"),
-    "intercept_scaling": _NUMBERS,
-    "margin": _NUMBERS,
-    "t0": _NUMBERS,
     "softmax_gamma": ("0.0", "np.inf", *_NUMBERS),
-    "smoothing": _NUMBERS,
-    "sharpness": _NUMBERS,
-    "learning_rate": _NUMBERS,
-    "delta_max": _NUMBERS,
     "tau": ("1e-12", "1e8", "1e300"),
     "tol": ("1e-300", "1e-12", "0.5"),
     "class_weight": ("'balanced'", "{0: 1e300}", "{0: 1e-300}", "{0: 0.0}", "{0: 1e308, 1: 1e-308}"),
@@ -188,27 +181,18 @@ def _examples(random: Random) -> list[str]:
     if random.random() < 0.01:
         n, d, classes = 500, 2, 500
     lines = [f"X = random.randn({n}, {d}).clip(-9, 9)", f"y = np.arange({n}) % {min(n, classes)}"]
-    shape = random.choice(("plain", "mixed", "row", "entry", "far", "zeros", "duplicates", "constant", "nothing"))
-    if shape == "mixed":
-        lines.append(
-            f"X = X * 10.0 ** random.uniform({random.randint(smallest, 0)}, {random.randint(0, largest)}, {d})"
-        )
-    elif shape == "row":
-        lines.append(f"X[{n // 2}] *= {scale}")
-    elif shape == "entry":
-        lines.append(f"X[{n // 2}, {d // 2}] = {scale}")
-    elif shape == "far":
-        lines.append(f"X += {scale}")
-    else:
-        lines.append(f"X *= {scale}")
-    if shape == "zeros":
-        lines.append("X[::2] = 0; X[:, ::3] = 0")
-    elif shape == "duplicates":
-        lines.append(f"X = X[np.arange({n}) // {random.choice((2, 4))}]")
-    elif shape == "constant":
-        lines.append("X[:, 1:] = X[0, 0]")
-    elif shape == "nothing":
-        lines.append("X[:] = 0")
+    changes = {
+        "plain": [f"X *= {scale}"],
+        "mixed": [f"X *= 10.0 ** random.uniform({random.randint(smallest, 0)}, {random.randint(0, largest)}, {d})"],
+        "row": [f"X[{n // 2}] *= {scale}"],
+        "entry": [f"X[{n // 2}, {d // 2}] = {scale}"],
+        "far": [f"X += {scale}"],
+        "zeros": [f"X *= {scale}", "X[::2] = 0; X[:, ::3] = 0"],
+        "duplicates": [f"X *= {scale}", f"X = X[np.arange({n}) // {random.choice((2, 4))}]"],
+        "constant": [f"X *= {scale}", "X[:, 1:] = X[0, 0]"],
+        "nothing": ["X[:] = 0"],
+    }
+    lines += changes[random.choice(list(changes))]
     if random.random() < 0.2:
         lines.append("X = np.abs(X)")
     return [*lines, f"X = X.astype('{dtype}')"]

@@ -5,7 +5,8 @@ from pathlib import Path
 from tools.hostile.campaign import Attack, Case
 
 _HERE = Path(__file__).parent
-_TESTS = str(_HERE.parents[1] / "tests")  # where the estimators to try are listed
+_ROOT = _HERE.parents[1]
+_PATHS = [str(_ROOT / "tests"), str(_ROOT)]  # where the estimators to try are listed, and what these import
 POINTS = 50  # of each call
 FILES = {name: (_HERE / "starving" / name).read_bytes() for name in ("failing.c", "starved.py")}
 
@@ -14,7 +15,7 @@ SCRIPT = f"""
 import os, subprocess, sys
 subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", "failing.so", "failing.c", "-ldl"], check=True)
 environment = {{**os.environ, "LD_PRELOAD": os.path.abspath("failing.so"), "OPENBLAS_NUM_THREADS": "1"}}
-environment["PYTHONPATH"] = os.pathsep.join([{_TESTS!r}, *filter(None, [os.environ.get("PYTHONPATH")])])
+environment["PYTHONPATH"] = os.pathsep.join([*{_PATHS!r}, *filter(None, [os.environ.get("PYTHONPATH")])])
 command = [sys.executable, "starved.py", *POINTS]
 found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
 assert found.returncode == 0, (found.returncode, found.stderr[-3000:])

@@ -606,6 +606,8 @@ def _set_parameters_of(estimator: Any, model: Any) -> None:
 
 def _whole(number: Any, index: Any) -> int:
     try:
+        if isinstance(number, bool | np.bool_):  # older releases of NumPy take them for indices
+            raise TypeError
         return operator.index(number)
     except TypeError:
         raise ValueError(f"index must be an integer or an array of integers, got {index!r}") from None

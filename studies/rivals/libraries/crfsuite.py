@@ -35,22 +35,11 @@ def features(sentence: Sequence[tuple[str, str]]) -> list[list[str]]:
         p0, p1, p2, p3, p4 = tags[t : t + 5]
         tokens.append(
             [
-                f"word[-2]={w0}",
-                f"word[-1]={w1}",
-                f"word[0]={w2}",
-                f"word[1]={w3}",
-                f"word[2]={w4}",
-                f"word[-1]|word[0]={w1}|{w2}",
-                f"word[0]|word[1]={w2}|{w3}",
-                f"pos[-2]={p0}",
-                f"pos[-1]={p1}",
-                f"pos[0]={p2}",
-                f"pos[1]={p3}",
-                f"pos[2]={p4}",
-                f"pos[-2]|pos[-1]={p0}|{p1}",
-                f"pos[-1]|pos[0]={p1}|{p2}",
-                f"pos[0]|pos[1]={p2}|{p3}",
-                f"pos[1]|pos[2]={p3}|{p4}",
+                *(f"word[-2]={w0}", f"word[-1]={w1}", f"word[0]={w2}", f"word[1]={w3}", f"word[2]={w4}"),
+                *(f"word[-1]|word[0]={w1}|{w2}", f"word[0]|word[1]={w2}|{w3}"),
+                *(f"pos[-2]={p0}", f"pos[-1]={p1}", f"pos[0]={p2}", f"pos[1]={p3}", f"pos[2]={p4}"),
+                *(f"pos[-2]|pos[-1]={p0}|{p1}", f"pos[-1]|pos[0]={p1}|{p2}"),
+                *(f"pos[0]|pos[1]={p2}|{p3}", f"pos[1]|pos[2]={p3}|{p4}"),
                 f"pos[-2]|pos[-1]|pos[0]={p0}|{p1}|{p2}",
                 f"pos[-1]|pos[0]|pos[1]={p1}|{p2}|{p3}",
                 f"pos[0]|pos[1]|pos[2]={p2}|{p3}|{p4}",
@@ -92,12 +81,12 @@ class Crfsuite(Solver):
                     trainer.train(model.name)
             tag_prepared = _tagger(model.name)
         parts = {"read": reading.wall, "extract": extraction, "hand over": handing, "train": training.wall}
-
-        def prepare(file: Path) -> Any:
-            return [features(sentence) for sentence in read(file)[0]]
-
         extra = {"breakdown": parts}
-        return TaggerFit(watch, lambda file: tag_prepared(prepare(file)), prepare, tag_prepared, extra)
+        return TaggerFit(watch, lambda file: tag_prepared(_prepared(file)), _prepared, tag_prepared, extra=extra)
+
+
+def _prepared(file: Path) -> list[list[list[str]]]:
+    return [features(sentence) for sentence in read(file)[0]]
 
 
 def _tagger(path: str) -> Callable[[Any], Tags]:
@@ -105,11 +94,7 @@ def _tagger(path: str) -> Callable[[Any], Tags]:
 
     tagger = Tagger()
     tagger.open(path)  # reads the whole file; open_inmemory would go on using bytes it does not keep alive
-
-    def tag(prepared: Any) -> Tags:
-        return [tagger.tag(tokens) for tokens in prepared]
-
-    return tag
+    return lambda prepared: [tagger.tag(tokens) for tokens in prepared]
 
 
 TAGGERS = (

@@ -6,7 +6,7 @@ Every order is drawn from a fixed seed.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +17,7 @@ from studies.rivals.libraries.solver import (
     BINARY,
     CRAMMER_SINGER,
     AmbiguousLearner,
+    Fitted,
     GradientSet,
     GradientSolver,
     KernelFit,
@@ -25,11 +26,13 @@ from studies.rivals.libraries.solver import (
     LinearSolver,
     Objectives,
     Predict,
+    Predictor,
     Solver,
     TaggerFit,
-    Tags,
     TrainingSet,
     grid,
+    linear_fit,
+    timed_fit,
 )
 from studies.rivals.objectives import sum_of_binary_duals
 from studies.rivals.products import block_shapes, equal_blocks
@@ -53,6 +56,12 @@ CHUNKING = (
 # ---- Linear ----
 
 
+def _told(result: Any, *names: str) -> dict[str, Any]:
+    """Return what a result says, as JSON can hold it."""
+    found = {name: getattr(result, name) for name in names}
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items()}
+
+
 @dataclass(frozen=True)
 class LarankSdm(LinearSolver):
     """`LinearMulticlassSVC`, stopped on the relative duality gap."""
@@ -63,11 +72,7 @@ class LarankSdm(LinearSolver):
     def fit(self, data: TrainingSet, tolerance: float) -> LinearFit:
         settings = {"tol": tolerance, "stop": "gap", "fit_intercept": False, "random_state": 0}
         model = imported(self.requires)(self.formulation, C=data.C, **settings)
-        with Stopwatch() as watch:
-            model.fit(data.X, data.y)
-        result = model.result_
-        extra = {"primal": result.primal, "dual": result.dual, "iterations": result.iterations}
-        return LinearFit(lambda: np.asarray(model.coef_, dtype=np.float64), watch, extra)
+        return linear_fit(model, data, lambda: _told(model.result_, "primal", "dual", "iterations"))
 
 
 LINEAR = (LarankSdm("larank"), LarankSdm("larank-ovr", formulation="one-vs-rest"))
@@ -84,16 +89,8 @@ class LarankPrimal(LinearSolver):
 
     def fit(self, data: TrainingSet, tolerance: float) -> LinearFit:
         model = imported(self.requires)(C=data.C, tol=tolerance, random_state=0)
-        with Stopwatch() as watch:
-            model.fit(data.X, data.y)
-        result = model.result_
-        extra = {
-            "iterations": result.iterations,
-            "operations": dict(result.operations),
-            "breakdown": dict(result.breakdown),
-            "status": result.status,
-        }
-        return LinearFit(lambda: np.column_stack([model.coef_, model.intercept_]).astype(np.float64), watch, extra)
+        names = "iterations", "operations", "breakdown", "status"
+        return linear_fit(model, data, lambda: _told(model.result_, *names), biases=True)
 
 
 PRIMAL = LarankPrimal("larank")
@@ -112,29 +109,18 @@ class LarankGradient(GradientSolver):
     certify: bool = False
 
     def fit(self, data: GradientSet, effort: float) -> LinearFit:
-        model = imported(self.requires)(
-            data.loss,
-            algorithm=self.algorithm,
-            formulation=data.formulation,
-            alpha=data.alpha,
-            epochs=int(effort),
-            fit_intercept=False,
-            certify=self.certify,
-            random_state=0,
-        )
-        with Stopwatch() as watch:
-            model.fit(data.X, data.y)
-        told = {"t0": float(model.t0_), "breakdown": dict(model.result_.breakdown)}
-        return LinearFit(lambda: np.asarray(model.coef_, dtype=np.float64), watch, told)
+        problem = {"formulation": data.formulation, "alpha": data.alpha, "fit_intercept": False}
+        way = {"algorithm": self.algorithm, "epochs": int(effort), "certify": self.certify, "random_state": 0}
+        model = imported(self.requires)(data.loss, **problem, **way)
+        return linear_fit(model, data, lambda: {"t0": float(model.t0_), **_told(model.result_, "breakdown")})
 
 
-def _gradient_solvers() -> list[LarankGradient]:
-    rivals = {"asgd": "sgdclassifier-averaged", "sgdqn": "sgdclassifier", "svmsgd2": "sgdclassifier"}
-    plain = [LarankGradient(f"larank-{name}", algorithm=name, rival=rival) for name, rival in rivals.items()]
-    return [*plain, *(replace(solver, name=f"{solver.name}-certified", certify=True) for solver in plain)]
-
-
-GRADIENT = _gradient_solvers()
+_PLAIN = [
+    LarankGradient("larank-asgd", algorithm="asgd", rival="sgdclassifier-averaged"),
+    LarankGradient("larank-sgdqn", algorithm="sgdqn", rival="sgdclassifier"),
+    LarankGradient("larank-svmsgd2", algorithm="svmsgd2", rival="sgdclassifier"),
+]
+GRADIENT = [*_PLAIN, *(replace(solver, name=f"{solver.name}-certified", certify=True) for solver in _PLAIN)]
 
 
 # ---- Kernel ----
@@ -158,22 +144,14 @@ class Estimator(Solver):
 
     def fit(self, data: TrainingSet, threads: int) -> KernelFit:
         model = self.model(data, threads)
-        with Stopwatch() as watch:
-            model.fit(data.X, data.y)
-        result = model.result_
-        extra = {
-            "status": result.status,
-            "kernel_values": int(result.kernel_values),
-            "operations": dict(result.operations),
-            "breakdown": dict(result.breakdown),
-        }
+        watch, result = timed_fit(model, data), model.result_
         fitted = KernelFit(
-            predict=model.predict,
-            seconds=watch,
+            watch,
+            model.predict,
             support_patterns=result.support_patterns,
             support_vectors=result.support_vectors,
             objectives=lambda: Objectives(CRAMMER_SINGER, float(result.primal), float(result.dual)),
-            extra=extra,
+            extra=_told(result, "status", "kernel_values", "operations", "breakdown"),
         )
         return self.told(fitted, model, data)
 
@@ -202,23 +180,6 @@ class LarankOnline(Estimator):
 
 
 @dataclass(frozen=True)
-class CostPath:
-    """Models for several values of C: the time of all of them together, and what each says."""
-
-    seconds: Stopwatch
-    extra: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class FoundBySearch:
-    """What a search has found, and the model trained with it."""
-
-    seconds: Stopwatch
-    extra: dict[str, Any]
-    predict: Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
 class LarankExact(Estimator):
     """`MulticlassSVC`: the problem of `LarankOnline`, solved until the duality gap is small.
 
@@ -231,46 +192,35 @@ class LarankExact(Estimator):
     def told(self, fitted: KernelFit, model: Any, data: TrainingSet) -> KernelFit:
         return replace(fitted, blocks=equal_blocks(model.result_.kernel_values, model.result_.support_patterns))
 
-    def path(self, data: TrainingSet, threads: int, costs: Sequence[float]) -> CostPath:
-        """One model per value of C, each started from the one before."""
+    def path(self, data: TrainingSet, threads: int, costs: Sequence[float]) -> Fitted:
+        """One model per value of C, each started from the one before: the time of all together, and what each says."""
         model = self.model(data, threads)
         with Stopwatch() as watch:
             models = model.path(data.X, data.y, costs)
-        steps = [
-            {
-                "C": float(step.C),
-                "seconds": float(step.result_.seconds),
-                "dual": float(step.result_.dual),
-                "relative_gap": float(step.result_.relative_gap),
-                "support_patterns": int(step.result_.support_patterns),
-            }
-            for step in models
-        ]
+        names = "seconds", "dual", "relative_gap", "support_patterns"
+        steps = [{"C": float(step.C), **_told(step.result_, *names)} for step in models]
         largest = max(models, key=lambda step: step.C)  # the last one trained, which tells of all
-        return CostPath(watch, {"steps": steps, "breakdown": dict(largest.result_.breakdown)})
+        return Fitted(watch, extra={"steps": steps, **_told(largest.result_, "breakdown")})
 
     def search(
         self, data: TrainingSet, threads: int, method: str, costs: list[float], gammas: list[float], folds: int
-    ) -> FoundBySearch:
+    ) -> Predictor:
         """C and gamma by cross-validation: on shared kernel values, or by scikit-learn's search over separate fits."""
         from sklearn.model_selection import GridSearchCV
 
         settings = {**self.settings, "random_state": 0}
         if method == "shared":
-            shared = imported("larank:MulticlassSVCCV")
-            model = shared(Cs=costs, gammas=gammas, cv=folds, n_jobs=threads, **settings)
-            with Stopwatch() as watch:
-                model.fit(data.X, data.y)
+            model = imported("larank:MulticlassSVCCV")(Cs=costs, gammas=gammas, cv=folds, n_jobs=threads, **settings)
+            watch = timed_fit(model, data)
             means, best = model.scores_.mean(axis=0), {"C": model.C_, "gamma": model.gamma_}
         else:
             single = imported(self.requires)(n_jobs=threads, **settings)
             model = GridSearchCV(single, {"C": costs, "gamma": gammas}, cv=folds)
-            with Stopwatch() as watch:
-                model.fit(data.X, data.y)
+            watch = timed_fit(model, data)
             means = np.reshape(model.cv_results_["mean_test_score"], (len(costs), len(gammas)))
             best = model.best_params_
         found = {"scores": np.asarray(means).tolist(), "score": float(model.best_score_), **best}
-        return FoundBySearch(watch, found, model.predict)
+        return Predictor(watch, model.predict, extra=found)
 
 
 @dataclass(frozen=True)
@@ -308,9 +258,7 @@ class OwnSelection(Solver):
     def learn(self, data: TrainingSet, labels: int, threads: int) -> Learned:
         settings = {"selection": "active", "sample_size": CANDIDATES, "label_budget": labels, "certify": False}
         model = LASVM.having(**settings).model(data, threads)
-        with Stopwatch() as watch:
-            model.fit(data.X, data.y)
-        return Learned(model.predict, watch, labels, model.result_.support_patterns)
+        return Learned(timed_fit(model, data), model.predict, labels, model.result_.support_patterns)
 
 
 @dataclass(frozen=True)
@@ -328,7 +276,7 @@ class QueryAndTeach(Solver):
             for _ in range(labels):
                 index, x = learner.query()
                 learner.teach(x, data.y[index])
-        return Learned(learner.estimator.predict, watch, labels, len(learner.estimator.support_))
+        return Learned(watch, learner.estimator.predict, labels, len(learner.estimator.support_))
 
 
 LEARNERS = (OwnSelection("larank"), QueryAndTeach("larank-teach"))
@@ -351,14 +299,8 @@ class LarankTagger(Estimator):
         model, file_of = imported(self.requires)(**{**given, **self.settings}), _conll_file()
         with Stopwatch() as watch:
             model.fit(file_of(path))
-        result = model.result_
-
-        def tag_file(file: Path) -> Tags:
-            tags: Tags = list(model.predict(file_of(file)))
-            return tags
-
-        told = {"status": result.status, "primal": float(result.primal), "dual": float(result.dual)}
-        return TaggerFit(watch, tag_file, extra={**told, "breakdown": dict(result.breakdown)})
+        told = _told(model.result_, "status", "primal", "dual", "breakdown")
+        return TaggerFit(watch, lambda file: list(model.predict(file_of(file))), extra=told)
 
 
 def _conll_file() -> Any:
@@ -377,46 +319,23 @@ TAGGERS = (_EXACT, _GREEDY, _EXACT.with_threads(2), _GREEDY.with_threads(2))
 # ---- Candidate labels ----
 
 
-@dataclass(frozen=True)
-class LarankAmbiguous(AmbiguousLearner):
+def _ambiguous(
+    X: Any, candidates: Any, seed: int, C: float, kernel: str = "rbf", gamma: float = 1.0, sharpness: float = 0.0
+) -> Predict:
     """`AmbiguousClassifier`; the kernel is selected like everything else, each with a grid of its own."""
+    scale = {"gamma": gamma / X.shape[1]} if kernel == "rbf" else {}
+    given = {"C": C, "sharpness": sharpness, "random_state": seed, "certify": False, "epochs": 20, **scale}
+    model = imported("larank:AmbiguousClassifier")(kernel, **given)
 
-    requires: str = "larank:AmbiguousClassifier"
-    linear: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    def rows(X: Any) -> Any:  # a constant feature stands for an intercept
+        return np.column_stack([X, np.ones(len(X))] if kernel == "linear" else [X]).astype(np.float32)
 
-    def settings(self, quick: bool = False) -> list[dict[str, Any]]:
-        """Those of the linear kernel, then those of the other."""
-        linear = replace(self, grid=self.linear, linear={}) if self.linear else None
-        of_linear = super(LarankAmbiguous, linear).settings(quick) if linear else []
-        return [{"kernel": "linear", **these} for these in of_linear] + super().settings(quick)
-
-    def fit(
-        self,
-        X: Any,
-        candidates: Any,
-        seed: int,
-        C: float,
-        kernel: str = "rbf",
-        gamma: float = 1.0,
-        sharpness: float = 0.0,
-    ) -> Predict:
-        scale = {"gamma": gamma / X.shape[1]} if kernel == "rbf" else {}
-        model = imported(self.requires)(
-            kernel, C=C, sharpness=sharpness, random_state=seed, certify=False, **scale, **self.options
-        )
-
-        def rows(X: Any) -> Any:  # a constant feature stands for an intercept
-            return np.column_stack([X, np.ones(len(X))] if kernel == "linear" else [X]).astype(np.float32)
-
-        model.fit(rows(X), candidates)
-        return lambda queries: np.asarray(model.predict(rows(queries))).astype(np.int64)
+    model.fit(rows(X), candidates)
+    return lambda queries: np.asarray(model.predict(rows(queries))).astype(np.int64)
 
 
-_LINEAR = {"C": (1e-4, 1e-3, 1e-2, 1e-1, 1.0)}
+_LINEAR = {"kernel": ["linear"], "C": (1e-4, 1e-3, 1e-2, 1e-1, 1.0)}
 _RBF = {"C": (1.0, 10.0, 100.0, 1000.0), "gamma": (0.1, 0.25, 0.5, 1.0, 2.0)}
 _SHARP = {"sharpness": (0.0, 20.0)}
-AMBIGUOUS = (
-    LarankAmbiguous("larank", grid={**_RBF, **_SHARP}, linear={**_LINEAR, **_SHARP}, options={"epochs": 20}),
-    LarankAmbiguous("larank-plain", grid=_RBF, linear=_LINEAR, options={"epochs": 20}),
-)
+_OURS = AmbiguousLearner("larank-plain", "larank:AmbiguousClassifier", fit=_ambiguous, grids=[_LINEAR, _RBF])
+AMBIGUOUS = (replace(_OURS, name="larank", grids=[{**one, **_SHARP} for one in _OURS.grids]), _OURS)

@@ -5,6 +5,7 @@ Only `train` is timed. The conversion to LIBLINEAR's nodes, by Python code of th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +25,7 @@ class Liblinear(LinearSolver):
     option: int = 4
 
     def fit(self, data: TrainingSet, tolerance: float) -> LinearFit:
-        model, watch, extra = _trained(data, self.option, tolerance)
-        return LinearFit(lambda: _weights(model), watch, extra)
+        return _trained(data, self.option, tolerance, _weights)
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,19 @@ class LiblinearDual(GradientSolver):
     option: int = 1
 
     def fit(self, data: GradientSet, effort: float) -> LinearFit:
-        model, watch, extra = _trained(TrainingSet(sparse.csr_matrix(data.X), data.y, data.cost), self.option, effort)
-        return LinearFit(lambda: _single_weights(model), watch, extra)
+        rows = TrainingSet(sparse.csr_matrix(data.X), data.y, data.cost)
+        return _trained(rows, self.option, effort, _single_weights)
 
 
-def _trained(data: TrainingSet, option: int, tolerance: float) -> tuple[Any, Stopwatch, dict[str, float]]:
+def _trained(data: TrainingSet, option: int, tolerance: float, weights: Callable[[Any], Any]) -> LinearFit:
     from liblinear.liblinearutil import problem, train
 
     with Stopwatch() as conversion:
         nodes = problem(data.y, data.X)
     with Stopwatch() as watch:
         model = train(nodes, f"-s {option} -c {data.C!r} -e {tolerance!r} -B -1 -q")
-    return model, watch, {"conversion_cpu": conversion.cpu, "conversion_wall": conversion.wall}
+    extra = {"conversion_cpu": conversion.cpu, "conversion_wall": conversion.wall}
+    return LinearFit(watch, lambda: weights(model), extra=extra)
 
 
 def _single_weights(model: Any) -> NDArray[np.float64]:

@@ -58,7 +58,7 @@ class Libsvm(Solver):
 
         extra = {"conversion_cpu": conversion.cpu, "conversion_wall": conversion.wall}
         vectors = int(np.count_nonzero(_coefficients(model)))
-        return KernelFit(predict, watch, model.l, vectors, objectives, extra=extra)
+        return KernelFit(watch, predict, model.l, vectors, objectives, extra=extra)
 
 
 def _coefficients(model: Any) -> NDArray[np.float64]:

@@ -41,6 +41,8 @@ from studies.rivals.libraries.solver import (
     Solver,
     TrainingSet,
     grid,
+    linear_fit,
+    timed_fit,
 )
 from studies.rivals.objectives import pair_by_pair, side_by_side, sum_of_binary_duals
 from studies.trial import Stopwatch
@@ -56,8 +58,7 @@ def svc_settings(data: TrainingSet) -> dict[str, Any]:
 
 def fit_svc(model: Any, data: TrainingSet) -> KernelFit:
     """Train anything with the face of `SVC`."""
-    with Stopwatch() as watch:
-        model.fit(data.X, data.y)
+    watch = timed_fit(model, data)
     coefficients = model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else np.asarray(model.dual_coef_)
 
     def objectives() -> Objectives:
@@ -65,7 +66,7 @@ def fit_svc(model: Any, data: TrainingSet) -> KernelFit:
         dual = sum_of_binary_duals(data.X[model.support_], columns, data.gamma)
         return Objectives(BINARY if len(model.classes_) == 2 else ONE_VS_ONE, None, dual)
 
-    return KernelFit(model.predict, watch, len(model.support_), int(np.count_nonzero(coefficients)), objectives)
+    return KernelFit(watch, model.predict, len(model.support_), int(np.count_nonzero(coefficients)), objectives)
 
 
 @dataclass(frozen=True)
@@ -92,14 +93,14 @@ class SklearnOneVsRest(Solver):
         from sklearn.svm import SVC
 
         model = OneVsRestClassifier(SVC(**svc_settings(data)), n_jobs=threads)
-        with Stopwatch() as watch, parallel_config("threading"):
-            model.fit(data.X, data.y)
+        with parallel_config("threading"):
+            watch = timed_fit(model, data)
         support, columns = side_by_side(model.estimators_)
 
         def objectives() -> Objectives:
             return Objectives(ONE_VS_REST, None, sum_of_binary_duals(data.X[support], columns, data.gamma))
 
-        return KernelFit(model.predict, watch, len(support), int(np.count_nonzero(columns)), objectives)
+        return KernelFit(watch, model.predict, len(support), int(np.count_nonzero(columns)), objectives)
 
 
 @dataclass(frozen=True)
@@ -111,18 +112,8 @@ class SklearnLinearSvc(LinearSolver):
     def fit(self, data: TrainingSet, tolerance: float) -> LinearFit:
         from sklearn.svm import LinearSVC
 
-        model = LinearSVC(
-            multi_class=self.multi_class,
-            loss="hinge",
-            C=data.C,
-            tol=tolerance,
-            fit_intercept=False,
-            max_iter=1_000_000,
-            random_state=0,
-        )
-        with Stopwatch() as watch:
-            model.fit(data.X, data.y)
-        return LinearFit(lambda: np.asarray(model.coef_, dtype=np.float64), watch)
+        settings = {"tol": tolerance, "fit_intercept": False, "max_iter": 1_000_000, "random_state": 0}
+        return linear_fit(LinearSVC(loss="hinge", multi_class=self.multi_class, C=data.C, **settings), data)
 
 
 @dataclass(frozen=True)
@@ -134,10 +125,7 @@ class SklearnGradient(GradientSolver):
         from sklearn.linear_model import SGDClassifier
 
         settings = {"loss": data.loss, "alpha": data.alpha, "fit_intercept": False, "average": self.average}
-        model = SGDClassifier(**settings, max_iter=int(effort), tol=None, random_state=0)
-        with Stopwatch() as watch:
-            model.fit(data.X, data.y)
-        return LinearFit(lambda: np.asarray(model.coef_, dtype=np.float64), watch)
+        return linear_fit(SGDClassifier(**settings, max_iter=int(effort), tol=None, random_state=0), data)
 
 
 @dataclass(frozen=True)
@@ -152,10 +140,7 @@ class SklearnLogistic(LinearSolver):
         from sklearn.linear_model import LogisticRegression
 
         model = LogisticRegression(C=data.C, solver=self.solver, tol=tolerance, max_iter=100_000)
-        with Stopwatch() as watch:
-            model.fit(data.X, data.y)
-        extra = {"iterations": int(model.n_iter_[0])}
-        return LinearFit(lambda: np.column_stack([model.coef_, model.intercept_]).astype(np.float64), watch, extra)
+        return linear_fit(model, data, lambda: {"iterations": int(model.n_iter_[0])}, biases=True)
 
 
 @dataclass(frozen=True)
@@ -176,7 +161,7 @@ class Retrain(Solver):
                 margins = np.abs(model.decision_function(data.X[candidates]))
                 pool.label(int(candidates[np.argmin(margins)]))
                 model.fit(data.X[pool.known], data.y[pool.known])
-        return Learned(model.predict, watch, len(pool.known), len(model.support_))
+        return Learned(watch, model.predict, len(pool.known), len(model.support_))
 
 
 class Pool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -58,70 +58,36 @@ def _targets(candidates: NDArray[np.bool_]) -> list[Any]:
     return [representation.DiscreteSetLabel(row.astype(float), len(row)) for row in candidates]
 
 
-@dataclass(frozen=True)
-class Weak(AmbiguousLearner):
-    """What all of them share: `made` is the estimator with these settings."""
-
-    requires: str = PACKAGE
-
-    def made(self, X: NDArray[Any], seed: int, **settings: Any) -> Any:
-        raise NotImplementedError
-
-    def fit(self, X: NDArray[Any], candidates: NDArray[np.bool_], seed: int, **settings: Any) -> Predict:
-        model = self.made(X, seed, **settings).fit(X, _targets(candidates))
-        return lambda queries: np.asarray(model.predict(queries)).astype(np.int64)
-
-
-@dataclass(frozen=True)
-class WeakTrees(Weak):
+def _trees(X: NDArray[Any], seed: int, leaf: int) -> Any:
     """`RRLClassifier`: random trees, each with a random candidate of every example."""
+    module = learners("ensemble")
+    from sklearn.tree import ExtraTreeClassifier
 
-    grid: dict[str, Any] = field(default_factory=lambda: {"leaf": (10, 3, 1)})
-
-    def made(self, X: NDArray[Any], seed: int, leaf: int) -> Any:
-        module = learners("ensemble")
-        from sklearn.tree import ExtraTreeClassifier
-
-        tree = ExtraTreeClassifier(min_samples_leaf=leaf)
-        return module.RRLClassifier(tree, n_estimators=TREES, random_state=seed)
+    tree = ExtraTreeClassifier(min_samples_leaf=leaf)
+    return module.RRLClassifier(tree, n_estimators=TREES, random_state=seed)
 
 
-@dataclass(frozen=True)
-class WeakNeighbours(Weak):
+def _neighbours(X: NDArray[Any], seed: int, k: int) -> Any:
     """`WeaklySupervisedKNeighborsClassifier`: votes of equal weight."""
-
-    grid: dict[str, Any] = field(default_factory=lambda: {"k": (30, 20, 15, 10, 7, 5)})
-
-    def made(self, X: NDArray[Any], seed: int, k: int) -> Any:
-        return learners("neighbors").WeaklySupervisedKNeighborsClassifier(k=min(k, len(X)))
+    return learners("neighbors").WeaklySupervisedKNeighborsClassifier(k=min(k, len(X)))
 
 
-@dataclass(frozen=True)
-class WeakRadius(Weak):
+def _radius(X: NDArray[Any], seed: int, radius: float) -> Any:
     """`WeaklySupervisedRadiusClassifier`; the radius is a multiple of the root of the number of features.
 
     An example with no neighbour gets the first class.
     """
-
-    grid: dict[str, Any] = field(default_factory=lambda: {"radius": (1.5, 1.2, 1.0, 0.8, 0.6, 0.4)})
-
-    def made(self, X: NDArray[Any], seed: int, radius: float) -> Any:
-        return learners("neighbors").WeaklySupervisedRadiusClassifier(radius=radius * X.shape[1] ** 0.5)
+    return learners("neighbors").WeaklySupervisedRadiusClassifier(radius=radius * X.shape[1] ** 0.5)
 
 
-@dataclass(frozen=True)
-class WeakPseudoLabels(Weak):
+def _pseudo_labels(X: NDArray[Any], seed: int, C: float) -> Any:
     """`PseudoLabelsClassifier` of logistic regression: candidates are drawn again until the model is sure of them.
 
     It looks up probabilities by label, so the regression has a column for every class, also for one never drawn. Of
     several restarts it keeps the last, so there is one.
     """
-
-    grid: dict[str, Any] = field(default_factory=lambda: {"C": (1e-3, 1e-2, 1e-1, 1.0)})
-
-    def made(self, X: NDArray[Any], seed: int, C: float) -> Any:
-        estimator = _logistic()(C=C, max_iter=200)
-        return learners("pseudolabels").PseudoLabelsClassifier(estimator, n_restarts=1, random_state=seed)
+    estimator = _logistic()(C=C, max_iter=200)
+    return learners("pseudolabels").PseudoLabelsClassifier(estimator, n_restarts=1, random_state=seed)
 
 
 def _logistic() -> Any:
@@ -137,9 +103,19 @@ def _logistic() -> Any:
     return AllClasses
 
 
+def _weak(name: str, made: Callable[..., Any], **grid: Sequence[float]) -> AmbiguousLearner:
+    """Return a learner; `made` is the estimator with these settings."""
+
+    def fit(X: NDArray[Any], candidates: NDArray[np.bool_], seed: int, **settings: Any) -> Predict:
+        model = made(X, seed, **settings).fit(X, _targets(candidates))
+        return lambda queries: np.asarray(model.predict(queries)).astype(np.int64)
+
+    return AmbiguousLearner(name, PACKAGE, fit=fit, grids=[grid])
+
+
 LEARNERS = (
-    WeakTrees("weak-rrl"),
-    WeakNeighbours("weak-knn"),
-    WeakRadius("weak-radius"),
-    WeakPseudoLabels("weak-pseudo"),
+    _weak("weak-rrl", _trees, leaf=(10, 3, 1)),
+    _weak("weak-knn", _neighbours, k=(30, 20, 15, 10, 7, 5)),
+    _weak("weak-radius", _radius, radius=(1.5, 1.2, 1.0, 0.8, 0.6, 0.4)),
+    _weak("weak-pseudo", _pseudo_labels, C=(1e-3, 1e-2, 1e-1, 1.0)),
 )

@@ -36,7 +36,7 @@ class Skactiveml(Solver):
                 chosen = strategy.query(*known, model, candidates=_dense(data.X[candidates]))
                 pool.label(int(candidates[chosen[0]]))
             model.fit(_dense(data.X[pool.known]), data.y[pool.known].astype(np.float64))
-        return Learned(lambda X: model.predict(_dense(X)), watch, len(pool.known), len(model.estimator_.support_))
+        return Learned(watch, lambda X: model.predict(_dense(X)), len(pool.known), len(model.estimator_.support_))
 
 
 def _with_probabilities(data: TrainingSet) -> Any:

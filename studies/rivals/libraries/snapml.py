@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from studies.rivals.libraries.solver import LinearFit, LinearSolver, TrainingSet, grid
-from studies.trial import Stopwatch
+from studies.rivals.libraries.solver import LinearFit, LinearSolver, TrainingSet, grid, linear_fit
 
 
 @dataclass(frozen=True)
@@ -24,18 +21,9 @@ class SnapMl(LinearSolver):
     def fit(self, data: TrainingSet, tolerance: float) -> LinearFit:
         from snapml import SupportVectorMachine
 
-        model = SupportVectorMachine(
-            loss="hinge",
-            regularizer=1.0 / data.C,
-            tol=tolerance,
-            max_iter=100_000,
-            n_jobs=1,
-            fit_intercept=False,
-            random_state=0,
-        )
-        with Stopwatch() as watch:
-            model.fit(data.X, data.y)
-        return LinearFit(lambda: np.asarray(model.coef_, dtype=np.float64), watch)
+        settings = {"tol": tolerance, "max_iter": 100_000, "n_jobs": 1, "fit_intercept": False, "random_state": 0}
+        model = SupportVectorMachine(loss="hinge", regularizer=1.0 / data.C, **settings)
+        return linear_fit(model, data)
 
 
 LINEAR = (SnapMl("snapml"),)

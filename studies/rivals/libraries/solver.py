@@ -115,36 +115,52 @@ class GradientSolver(Solver):
 
 Settings = Mapping[str, Any]
 """Of parameters that are selected, a value for each."""
-Predict = Callable[[Any], NDArray[np.int64]]
+Predict = Callable[[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class AmbiguousLearner(Solver):
     """`fit(X, candidates, seed, **settings)`, with a boolean matrix of candidates, returns how labels are predicted.
 
-    `grid` has the values of every parameter that is selected, from the smoothest function on. `gamma` is given as a
-    multiple of 1 over the number of features.
+    Each of the `grids` has the values of every parameter that is selected, from the smoothest function on. `gamma` is
+    given as a multiple of 1 over the number of features.
     """
 
-    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    fit: Callable[..., Predict] | None = None
+    grids: Sequence[Mapping[str, Sequence[Any]]] = ({},)
 
     def settings(self, quick: bool = False) -> list[Settings]:
-        """All of the grid; if quick, two values of each parameter, from the middle."""
-        middle = {name: values[max(0, len(values) // 2 - 1) :][:2] for name, values in self.grid.items()}
-        chosen = middle if quick else self.grid
-        return [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
+        """Return all combinations in each grid; if quick, of two values of each parameter, from the middle."""
+        found: list[Settings] = []
+        for grid in self.grids:
+            values = [many[max(0, len(many) // 2 - 1) :][:2] if quick else many for many in grid.values()]
+            found += [dict(zip(grid, these, strict=True)) for these in itertools.product(*values)]
+        return found
 
 
 @dataclass(frozen=True)
-class LinearFit:
-    """A trained model: the time it took, what else the library tells, and how to get W, one row per class.
+class Fitted:
+    """A trained model: the time training took, and what else the library tells."""
+
+    seconds: Stopwatch
+    extra: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+
+@dataclass(frozen=True)
+class LinearFit(Fitted):
+    """A linear model, and how to get W, one row per class.
 
     W is fetched after memory was looked at, so that turning it into the common form costs nobody anything.
     """
 
     weights: Callable[[], NDArray[np.float64]]
-    seconds: Stopwatch
-    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Predictor(Fitted):
+    """A model that predicts labels."""
+
+    predict: Predict
 
 
 @dataclass(frozen=True)
@@ -160,47 +176,57 @@ class Objectives:
 
 
 @dataclass(frozen=True)
-class KernelFit:
-    """A trained model: how it predicts labels, the time it took, its size, and what else the library tells.
+class KernelFit(Predictor):
+    """A kernel model and its size.
 
     `support_patterns` counts examples with some coefficient, `support_vectors` the coefficients that are not zero.
     `objectives` may take a while to compute. `blocks` are the shapes of the products training needed, if it is known to
     have computed them in blocks.
     """
 
-    predict: Callable[[Any], NDArray[Any]]
-    seconds: Stopwatch
     support_patterns: int
     support_vectors: int
     objectives: Callable[[], Objectives]
     blocks: Sequence[tuple[int, int]] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Learned:
+class Learned(Predictor):
     """What asking for labels led to; `labels` is how many were asked for."""
 
-    predict: Callable[[Any], NDArray[Any]]
-    seconds: Stopwatch
     labels: int
     support_vectors: int
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class TaggerFit:
+class TaggerFit(Fitted):
     """A trained tagger: the time from text to model, and how it tags a file; `extra` has the parts as `breakdown`.
 
     `prepare` has the features of a file's sentences, and `tag_prepared` their tags, where the library keeps the two
     apart.
     """
 
-    seconds: Stopwatch
     tag_file: Callable[[Path], Tags]
     prepare: Callable[[Path], Any] | None = None
     tag_prepared: Callable[[Any], Tags] | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def timed_fit(model: Any, data: Any) -> Stopwatch:
+    """Train the model on the examples and labels of a set, and return the time it took."""
+    with Stopwatch() as watch:
+        model.fit(data.X, data.y)
+    return watch
+
+
+def linear_fit(model: Any, data: Any, told: Callable[[], Mapping[str, Any]] = dict, biases: bool = False) -> LinearFit:
+    """Train anything with `coef_`; `told` has what else it tells, `biases` makes them the last column of W."""
+    watch = timed_fit(model, data)
+
+    def weights() -> NDArray[np.float64]:
+        W = np.column_stack([model.coef_, model.intercept_]) if biases else model.coef_
+        return np.asarray(W, dtype=np.float64)
+
+    return LinearFit(watch, weights, extra=told())
 
 
 def grid(first: float, last: float, per_decade: int = 6) -> tuple[float, ...]:

@@ -50,7 +50,7 @@ class Vowpal(GradientSolver):
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         with Stopwatch() as watch:
             model = Workspace(arg_list=[*words, "--sgd", "--kill_cache", "--noconstant", "--holdout_off", "--quiet"])
-        return LinearFit(lambda: _weights(model, data.X.shape[1], classes), watch)
+        return LinearFit(watch, lambda: _weights(model, data.X.shape[1], classes))
 
 
 def _weights(model: Any, features: int, classes: int) -> NDArray[np.float64]:

@@ -7,25 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stand_ins import printed
 
 from larank.ambiguous.meanings import parse_meaning
 from studies.datasets import GEOQUERY, is_available, load_questions
-from studies.papers.ospas import (
-    DATASETS,
-    EXPECTED,
-    LEVELS,
-    PAPER,
-    STUDY,
-    VARIANTS,
-)
+from studies.papers.ospas import STUDY, VARIANTS
 from studies.study import Scope
-
-
-def test_the_published_table_is_complete():
-    assert all(len(row) == len(LEVELS) == len(EXPECTED) for row in PAPER.values())
-    assert STUDY.datasets == DATASETS
-
 
 QUESTION = """<example id='{}'><nl lang='en'>
 Give me the cities in Virginia .
@@ -54,6 +40,7 @@ def test_questions_have_words_in_lower_case_and_their_meaning():
 @pytest.mark.usefixtures("questions")
 def test_questions_are_split_trained_on_and_scored():
     outcome = STUDY.run(Scope(datasets=(GEOQUERY,), seeds=1), lambda line: None)
-    assert [found.variant for found in outcome.scores] == list(VARIANTS)
-    assert np.isfinite([found.f1 for found in outcome.scores]).all()
-    assert any(line.startswith("window 3") for line in printed(outcome))
+    scores = outcome.others["scores"]
+    assert [found.variant for found in scores] == list(VARIANTS)
+    assert np.isfinite([found.f1 for found in scores]).all()
+    assert [cells[0] for cells, _ in outcome.tables[-1].rows] == list(VARIANTS)

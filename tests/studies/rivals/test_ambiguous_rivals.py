@@ -6,10 +6,11 @@ from argparse import Namespace
 
 import numpy as np
 import pytest
+from at_hand import solvers
 from scipy.optimize import minimize
 
 from studies.partiallabels import select, with_distractors, with_random_candidates
-from studies.rivals import ambiguous, candidates, libraries
+from studies.rivals import ambiguous, candidates
 from studies.rivals.ambiguous import LEARNERS, OURS, STUDY, AmbiguousTables, Case, Run
 from studies.rivals.libraries import scikit_weak
 from studies.rivals.libraries.solver import AmbiguousLearner
@@ -22,13 +23,10 @@ def blobs(n: int = 240, classes: int = 4, seed: int = 0) -> tuple[np.ndarray, np
     return random.normal(size=(n, 6)) + 4 * np.eye(classes, 6)[y], y
 
 
-USABLE = [name for name, learner in LEARNERS.items() if libraries.installed(learner)]
-
-
 # ---- Learners ----
 
 
-@pytest.mark.parametrize("name", USABLE)
+@pytest.mark.parametrize("name", solvers(LEARNERS))
 def test_every_learner_finds_the_true_label_among_random_candidates(name, monkeypatch):
     monkeypatch.setattr(scikit_weak, "TREES", 20)
     X, y = blobs()
@@ -87,7 +85,7 @@ def test_drawn_labels_do_not_depend_on_how_candidates_were_made():
 
 
 def test_a_grid_is_all_combinations_and_its_quick_form_has_two_values_of_each():
-    learner = AmbiguousLearner("any", "numpy", grid={"C": (1, 2, 3, 4), "gamma": (5, 6)})
+    learner = AmbiguousLearner("any", "numpy", grids=[{"C": (1, 2, 3, 4), "gamma": (5, 6)}])
     assert len(learner.settings()) == 8
     assert learner.settings()[0] == {"C": 1, "gamma": 5}
     assert learner.settings(quick=True) == [{"C": C, "gamma": gamma} for C in (2, 3) for gamma in (5, 6)]

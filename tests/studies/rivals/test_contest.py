@@ -52,7 +52,7 @@ def test_versions_of_ours_take_turns_and_rivals_have_one():
     assert [str(entrant) for entrant in found] == ["larank", "larank before", "svc"]
     turns: list[str] = []
     measures = {entrant: lambda entrant=entrant: turns.append(str(entrant)) or run(1.0) for entrant in found}
-    runs_in_turns("letter", measures, settings, lambda line: None)
+    runs_in_turns(Findings(), "letter", measures, settings, lambda line: None)
     assert turns == ["larank", "larank before", "svc"] * 3
 
 
@@ -78,9 +78,12 @@ def test_a_version_that_failed_is_named_and_not_compared():
         raise ChildFailedError("trace\nNo module named larank\n")
 
     measures = {Entrant("larank"): lambda: run(1.0), Entrant("larank", python="old"): fails}
-    found, unfinished = runs_in_turns("letter", measures, Scope(datasets=["letter"]), lambda line: None)
-    assert beside_before("letter", found) == []
-    assert [(gone.solver, gone.reason) for gone in unfinished] == [("larank before", "No module named larank")]
+    found = Findings()
+    runs_in_turns(found, "letter", measures, Scope(datasets=["letter"]), lambda line: None)
+    assert found.rows["before"] == []
+    assert [(gone.solver, gone.reason) for gone in found.rows["unfinished"]] == [
+        ("larank before", "No module named larank")
+    ]
 
 
 def test_an_interpreter_with_larank_runs_this_code(monkeypatch):

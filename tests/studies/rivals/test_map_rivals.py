@@ -14,7 +14,7 @@ def folder():
     X = random.random((300, 5), dtype=np.float32)
     y = (X[:, 0] > X[:, 1]).astype(int) + (X[:, 2] > 0.5)
     arrays = {"X_train": X, "y_train": y, "X_test": X, "y_test": y}
-    with storage.stored("points", arrays, {}) as stored:
+    with storage.stored("points", arrays) as stored:
         yield stored
 
 

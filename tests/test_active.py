@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable
 from functools import cache
@@ -21,7 +22,7 @@ from typer.testing import CliRunner
 
 import larank
 from checks import refuses
-from larank import LaRankClassifier, cli
+from larank import LaRankClassifier, LaSVMClassifier, cli
 from larank.active import ActiveLearner, LabelBudgetExhausted, PoolExhausted
 from larank.data import load_letter
 from larank.kernel.selection import (
@@ -665,6 +666,10 @@ REFUSED: list[tuple[Callable[[ActiveLearner], Any], str]] = [
     (lambda learner: learner.correct(299, "A"), "index must be that of an example with a label, .*labelled`; got 299"),
     (lambda learner: learner.correct("3", "A"), "index must be an integer or an array of integers, got '3'"),
     (lambda learner: learner.correct(None, "A"), "index must be an integer .* got None"),
+    (
+        lambda learner: [learner.skip(5), learner.skip(5)],
+        "index must be that of an example that was not skipped, got 5",
+    ),
     (lambda learner: learner.correct(0, None), r"label must be one label, got None; undo\(\) takes one back"),
     (lambda learner: learner.correct(0, ["A", "B"]), r"label must be one label, got \['A', 'B'\]"),
 ]
@@ -688,6 +693,7 @@ def test_a_correction_that_fails_changes_nothing() -> None:
     learner.teach(y=y[:5], index=np.arange(5))
     before = learner.estimator.coef_.copy()
     refuses("classes", learner.correct, 2, "no letter")
+    learner.correct(2, y[2])  # it has this label already
     assert np.array_equal(learner.estimator.coef_, before)
     assert learner.labelled[2] == y[2]
 
@@ -755,6 +761,12 @@ def test_another_pool_is_refused(tmp_path: Path) -> None:
         ActiveLearner.load(tmp_path / "session.larank", X[:-1])
     with pytest.raises(ValueError, match=r"X must be the pool of .*, but examples that were asked about are others"):
         ActiveLearner.load(tmp_path / "session.larank", X[::-1].copy())
+    learner, rows = ActiveLearner(LaRankClassifier(), csr_matrix(X), random_state=0), csr_matrix(X[::-1])
+    learner.query()
+    learner.save(tmp_path / "session.larank")
+    assert ActiveLearner.load(tmp_path / "session.larank", csr_matrix(X)).asked == learner.asked
+    with pytest.raises(ValueError, match=r"but examples that were asked about are others in it"):
+        ActiveLearner.load(tmp_path / "session.larank", rows)
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
@@ -768,6 +780,14 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     larank.save(record, tmp_path / "odd.larank")
     with pytest.raises(ValueError, match=r"is damaged: its questions and answers are not those of its pool"):
         ActiveLearner.load(tmp_path / "odd.larank", X)
+    for name, value in (
+        ("watch_", {**record.watch_, "numbers": record.watch_["numbers"][:0]}),
+        ("random_state_", ["other", *record.random_state_[1:]]),
+        ("model_", LaSVMClassifier("linear").fit(np.eye(2), ["A", "B"])),
+    ):
+        damaged = copy.copy(record)
+        setattr(damaged, name, value)
+        refuses(name, larank.save, damaged, tmp_path / "odd.larank")
     for events in ([["lesson", [1], [], None]], [["skip", 300]], [["correction", 3, "A"]], [["praise", 3]], ["skip"]):
         record.events_ = events
         refuses(r"events_", larank.save, record, tmp_path / "odd.larank")

@@ -6,7 +6,7 @@ import signal
 
 import numpy as np
 import pytest
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold
 
 import larank
 from checks import clouds, public, refuses
@@ -160,9 +160,28 @@ class Failing(StratifiedKFold):
         raise ValueError("these examples are too few")
 
 
+class Halves:
+    """A splitter that knows nothing of scikit-learn."""
+
+    def split(self, X, y):
+        yield from ((np.arange(k, len(y), 2), np.arange(1 - k, len(y), 2)) for k in (0, 1))
+
+
 @pytest.mark.parametrize("kind", [LinearMulticlassSVCCV, MulticlassSVCCV])
 def test_the_error_of_a_splitter_is_shown(kind):
     refuses(r"^cv must be such .*: these examples are too few$", kind(Cs=[1.0], cv=Failing(3)).fit, X, y)
+    refuses("cv must have folds with examples to train on and examples", kind(Cs=[1.0], cv=[([0, 1], [])]).fit, X, y)
+
+
+@pytest.mark.parametrize("kind", [LinearMulticlassSVCCV, MulticlassSVCCV])
+def test_a_fold_without_weight_has_no_score(kind):
+    model = kind(Cs=[1.0], cv=Halves(), refit=False).fit(X, y, sample_weight=np.ones(len(y)))
+    assert np.isfinite(model.scores_).all()
+    folds = [(train, test) for train, test in KFold(3).split(X)]
+    weight = np.isin(np.arange(len(y)), folds[0][1], invert=True).astype(float)
+    model = kind(Cs=[1.0], cv=folds, refit=False).fit(X, y, sample_weight=weight)
+    assert np.isnan(model.scores_).reshape(3, -1).all(axis=1).tolist() == [True, False, False]
+    assert np.isfinite(model.scores_[1:]).all()
 
 
 def writing_scorer(model, X, y):

@@ -490,6 +490,7 @@ NONSENSE = {
     "NaN": (lambda A, B: np.full((len(A), len(B)), np.nan), rf"{FINITE} nan for examples \d+ and \d+"),
     "infinity": (lambda A, B: np.where(A[:, :1] == X[7, 0], np.inf, A @ B.T), rf"{FINITE} inf for examples 7 and \d+"),
     "words": (lambda A, B: [["one"] * len(B)] * len(A), "return numbers, got list"),
+    "rows of different lengths": (lambda A, B: [[1.0], [1.0, 2.0]], "return numbers, got list"),
     "digits": (lambda A, B: (A @ B.T).astype(str), "return numbers, got ndarray of <U"),
     "complex": (lambda A, B: A @ B.T + 1j, "return numbers, got ndarray of complex128"),
     "sparse": (lambda A, B: sparse.csr_matrix(A @ B.T + 1j), "return numbers, got csr_matrix of complex128"),

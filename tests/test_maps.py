@@ -173,6 +173,7 @@ def test_fewer_features_than_asked_for_where_the_rank_is_lower():
     assert Z.flags.c_contiguous
     assert model.get_feature_names_out().tolist() == ["pivotedcholeskymap0", "pivotedcholeskymap1"]
     np.testing.assert_allclose(Z @ Z.T, low @ low.T, atol=1e-10)
+    assert PivotedCholeskyMap("linear").fit(np.zeros((5, 2))).factor_.tolist() == [[0.0]]
 
 
 # Eigenvectors

@@ -130,6 +130,8 @@ def test_rules_are_for_estimators_that_exist():
         ("MulticlassSVC", {"solver": larank.Published(epsilon=0.2), "tol": 0.1}, r"with solver=Published\(.*lon=0.2"),
         ("MulticlassSVC", {"solver": larank.Published(epsilon=-1)}, "epsilon must be a finite number > 0, got -1"),
         ("HullerClassifier", {"stop": "gap"}, "tol must be a number above 0 and below 1 with stop='gap', got None"),
+        ("LaSVMClassifier", {"tau": 1e-13}, "tau must be at least 1e-12, for numbers are rounded; got 1e-13"),
+        ("MulticlassSVCCV", {"gammas": []}, "gammas must hold at least one value, got none"),
     ],
 )
 def test_what_is_refused_is_told_with_what_would_do(kind, values, said):

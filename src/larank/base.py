@@ -272,7 +272,7 @@ def _names_wrong_column(X: Any) -> Iterator[None]:
     """Let an error about values of X say in which column the first of them is, which scikit-learn does not."""
     try:
         yield
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         found = _wrong_entry(X)
         if found is None:
             raise
@@ -444,8 +444,6 @@ def example_costs(
     factors = np.ones(len(classes))
     if class_weight is not None:
         factors = compute_class_weight(class_weight, classes=classes, y=y)
-    if (factors < 0).any() or not np.isfinite(factors).all():
-        raise ValueError(f"class_weight must not be negative or infinite, got {class_weight!r}")
     return _costs(C, weight, factors[np.searchsorted(classes, y)])
 
 
@@ -460,8 +458,6 @@ def class_factors(
         factors: NDArray[np.float64] = counts.sum() / (len(classes) * counts)
     else:
         factors = compute_class_weight(class_weight, classes=classes, y=classes)
-    if (factors < 0).any() or not np.isfinite(factors).all():
-        raise ValueError(f"class_weight must not be negative or infinite, got {class_weight!r}")
     if np.count_nonzero(weights * factors) < 2:
         raise ValueError("sample_weight and class_weight must leave at least two classes with a weight above zero")
     return factors

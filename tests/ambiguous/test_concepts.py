@@ -401,3 +401,6 @@ def test_no_sentences_have_no_concepts():
     assert labeler.predict([]) == labeler.predict([], []) == []
     labeler.partial_fit([], [])
     assert labeler.predict(["he"], house_of()) == [["john"]]
+    with pytest.raises(ValueError, match="sentences is empty; a score needs at least one sentence"):
+        labeler.score([], [])
+    assert labeler.predict([], Universes.of([])) == []

@@ -332,6 +332,11 @@ def test_what_cannot_be_learned_from_or_scored_is_named(call, given, error, mess
     assert error is not MeaningFormatError or (caught.value.line, caught.value.column) == (1, 11)
 
 
+def test_a_single_candidate_is_what_is_right(fitted):
+    words, meaning = ("a", "cat"), Meaning("cat")
+    assert fitted.score([ParseExample(words, (meaning,))]) == fitted.score([ParseExample(words, (), meaning)])
+
+
 # ---- While it trains, and after it has failed ----
 
 

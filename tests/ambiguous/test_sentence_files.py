@@ -84,6 +84,7 @@ def test_an_error_says_where_it_is_and_what_was_expected(text, column, words):
         *((lambda symbol=symbol: Meaning(symbol), ValueError, "symbol is") for symbol in ("", "-", "a\nb")),
         (lambda: Meaning("break", ("dog",)), TypeError, "arguments has 'dog'"),
         (lambda: parse_meaning(3), TypeError, "text is of type int"),
+        (lambda: Meaning(3), TypeError, r"a Meaning takes a str and a tuple of meanings, got 3 and \(\)"),
     ],
 )
 def test_what_is_no_meaning_is_refused(call, error, message):

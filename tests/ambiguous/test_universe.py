@@ -51,6 +51,7 @@ def test_a_copy_changes_on_its_own_and_a_table_follows_its_universe(universe):
     assert universe.get("state", "john") is None
     assert twin != universe
     assert dict(table) == {"box": "bag", "ball": "box"}
+    assert repr(twin) == f"Universe({len(twin.concepts)} concepts, 3 facts)" != twin
     universe.remove("containedby", "ball")
     assert dict(table) == {"box": "bag"}
     with pytest.raises(TypeError):

@@ -423,6 +423,13 @@ def test_precomputed_values_are_checked_as_they_are_used():
         blocks.against_support(blocks.batch(K, 15, slice(15, 20)))
 
 
+def test_kernel_values_of_two_examples_are_checked_too():
+    X = np.array([[1.0], [-1.0]]) * 1.7e33**0.5  # (-2 * 1.7e33) ** 3 is too large for -1.7e33 + 1.7e33 beside it
+    blocks = provider("poly", X, degree=3, gamma=1.0, coef0=-1.7e33)
+    with pytest.raises(ValueError, match=r"kernel='poly': the kernel value of examples 0 and 1 .*, got -3.93e\+100"):
+        blocks.within(blocks.batch(X, 0))
+
+
 # Callables
 
 

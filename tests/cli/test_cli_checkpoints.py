@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from commandline import larank as command
 
 import larank
 from checks import clouds, plain, public
@@ -79,3 +80,13 @@ def test_so_does_that_of_a_tagger(words_file, tmp_path):
     assert (one.coef_ != other.coef_).nnz == 0
     np.testing.assert_array_equal(one.transitions_, other.transitions_)
     assert (one.result_.primal, one.result_.dual) == (other.result_.primal, other.result_.dual)
+
+
+def test_a_checkpoint_stays_until_training_is_over(data_file, tmp_path):
+    checkpoint = tmp_path / "checkpoint"
+    arguments = ["train", data_file, tmp_path / "model", "--checkpoint", checkpoint, "--tol", 1e-9]
+    said = command(*arguments, "--max-iter", 1).stderr
+    assert "checkpoint stays: the same command with --resume goes on from it" in said
+    assert "is there already" in command(*arguments, code=2).stderr
+    command(*arguments, "--resume")
+    assert not checkpoint.exists()

@@ -132,6 +132,8 @@ def original(tmp_path_factory):
         Path("people.csv").write_text(passengers())
         larank("train people.csv m.larank --label Survived --quiet")
         Path("a.svm").write_text("1 1:1\n2 1:2\n")
+        Path("one.csv").write_text("a\n1\n2\n")
+        Path("same.csv").write_text("a,b\n1,1\n1,2\n")
         Path("prices.csv").write_text("a,price\n" + "".join(f"{i % 7},{i}.5\n" for i in range(10_050)))
         for name, content in (("empty", b""), ("text", b"hello"), ("zeros", b"PAR1" + b"\0" * 100 + b"PAR1")):
             for kind in ("parquet", "feather"):
@@ -159,6 +161,8 @@ REFUSED = [
     ("train prices.csv n.larank --label price", "prices.csv, column 'price': more than 10000 different labels"),
     *((f"train {file} n.larank", f"{file}: ") for file in DAMAGED),
     ("train gone.parquet n.larank", "gone.parquet: No such file"),
+    ("train one.csv n.larank --label a", "one.csv, line 1: only one column, 'a'; is the delimiter right?"),
+    ("train same.csv n.larank --label a", "same.csv, column 'a': all labels are '1', but there must be two classes"),
 ]
 
 

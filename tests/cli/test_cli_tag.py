@@ -164,6 +164,7 @@ def test_wrong_labels_are_listed_and_can_be_mended():
     lines = larank("tag apply m wrong.txt --confidence").stdout.splitlines()
     assert [line.split()[2] for line in lines[:3]] == ["B-NP", "I-NP", "O"]
     assert all(0 < float(line.split()[3]) < 1 for line in lines[:3])
+    assert "100.00" in larank("tag eval m wrong.txt").stdout
 
 
 def test_without_calibration_the_confidence_is_the_margin():

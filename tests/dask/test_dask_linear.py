@@ -209,6 +209,8 @@ def test_a_frame_of_unknown_sizes_trains_too(client):
     parts = parts[parts.c0 > 0.1]
     model = descent().fit(parts.drop(columns="y"), parts.y, client=client)
     assert list(model.feature_names_in_) == list(frame.columns[:-1])
+    likely = descent(loss="log_loss", t0=1e4).fit(parts.drop(columns="y"), parts.y, client=client)
+    np.testing.assert_allclose(likely.predict_proba(parts.drop(columns="y")).compute().sum(axis=1), 1, rtol=1e-6)
     assert model.score(parts.drop(columns="y"), parts.y) > 0.6
 
 
@@ -227,6 +229,7 @@ def test_partitions_that_are_empty_sparse_uneven_or_lack_classes(client):
         (descent, {}, {"y": np.full(100, "A")}, "at least two classes, got one class: 'A'"),
         (descent, {}, {"X": np.full((100, 4), np.nan)}, r"partition [01]: X must hold finite numbers"),
         (descent, {}, {"X": np.zeros((0, 4)), "y": np.zeros(0)}, "at least one example"),
+        (quick, {"n_jobs": 2}, {}, "n_jobs must be None for Dask collections, whose workers have threads; got 2"),
         (descent, {}, {"sample_weight": np.full(100, -1.0)}, "sample_weight must be finite and not negative"),
         (descent, {}, {"sample_weight": np.zeros(100)}, "at least two classes with a weight above zero"),
     ],
@@ -243,6 +246,14 @@ def test_partitions_that_do_not_belong_together_are_named(client):
     y = [dask.delayed(np.array([0, 1, 1]))] * 2
     with pytest.raises(ValueError, match="partition 1 must be like partition 0: it has 3 features, not 2"):
         descent().fit(X, y, client=client)
+    names = [pd.DataFrame(np.zeros((3, 2)), columns=columns) for columns in (["a", "b"], ["a", "c"])]
+    for parts, labels, words in (
+        ([np.zeros((3, 2)), csr_matrix((3, 2))], y, "all must be dense, or all sparse"),
+        (names, y, r"it has the columns \['a', 'c'\], not \['a', 'b'\]"),
+        (names[:1] * 2, [y[0], dask.delayed(np.array(["a", "b", "b"]))], "its labels are of the type"),
+    ):
+        with pytest.raises(ValueError, match=f"partition 1 must be like partition 0: {words}"):
+            descent().fit([dask.delayed(part) for part in parts], labels, client=client)
     with pytest.raises(ValueError, match="as many partitions as X, 2; got 1"):
         descent().fit(X, y[:1], client=client)
 
@@ -250,3 +261,7 @@ def test_partitions_that_do_not_belong_together_are_named(client):
 def test_without_a_cluster_the_error_says_so():
     with pytest.raises(ValueError, match=r"make a distributed\.Client first"):
         descent().fit(da.zeros((4, 2)), da.zeros(4))
+    with pytest.raises(TypeError, match=r"client must be a distributed\.Client or None, got int"):
+        descent().fit(da.zeros((4, 2)), da.zeros(4), client=3)
+    with pytest.raises(NotImplementedError, match=r"path trains on local data: use larank\.LinearMulticlassSVC"):
+        quick().path(X, Y, [1.0])

@@ -97,7 +97,8 @@ def test_a_tagger_tags_bags_of_sentences():
 def test_delayed_partitions_get_delayed_answers():
     X, y = examples()
     model = fitted(X, y)
-    found = dask.compute(*larank.dask.predict(model, [dask.delayed(X[:70]), dask.delayed(X[70:])]))
+    parts = [dask.delayed(X[:70]), dask.delayed(X[:0]), dask.delayed(X[70:])]
+    found = dask.compute(*larank.dask.predict(model, parts))
     np.testing.assert_array_equal(np.concatenate(found), model.predict(X))
 
 
@@ -112,6 +113,13 @@ def test_a_map_is_fitted_on_a_sample_and_applied_to_all(kernel_map):
     np.testing.assert_allclose(larank.dask.transform(kernel_map, parts).compute(), kernel_map.transform(X), atol=1e-9)
     everything = larank.dask.fit_on_sample(larank.KernelPCAMap(), parts)
     np.testing.assert_allclose(everything.eigenvalues_, larank.KernelPCAMap().fit(X).eigenvalues_, atol=1e-9)
+    for kind in (csr_matrix, pd.DataFrame):
+        other = larank.dask.fit_on_sample(
+            larank.KernelPCAMap(), [dask.delayed(kind(X[:70])), dask.delayed(kind(X[70:]))]
+        )
+        np.testing.assert_allclose(other.eigenvalues_, everything.eigenvalues_, atol=1e-9)
+    with pytest.raises(ValueError, match="X must hold at least one example, got none"):
+        larank.dask.fit_on_sample(kernel_map, [dask.delayed(X[:0])])
 
 
 @pytest.mark.parametrize(
@@ -122,6 +130,8 @@ def test_a_map_is_fitted_on_a_sample_and_applied_to_all(kernel_map):
         ("predict", lambda X, y: [da.from_array(X[:, :2])], ValueError, "features"),
         ("predict_proba", lambda X, y: [da.from_array(X)], AttributeError, "predict_proba"),
         ("score", lambda X, y: [da.from_array(X), da.from_array(y[1:])], ValueError, "as long as"),
+        ("score", lambda X, y: [da.from_array(each) for each in (X, y, np.zeros(len(y)))], ValueError, "above zero"),
+        ("score", lambda X, y: [[dask.delayed(X)], [dask.delayed(y[1:])]], ValueError, "equally long in every partit"),
     ],
 )
 def test_what_cannot_be_asked_is_said_at_once(method, arrays, error, words):

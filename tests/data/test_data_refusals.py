@@ -89,6 +89,7 @@ TABLES = [
     ('a,b\n1,2\n3,"4"x\n5,6\n', "line 3: .*expected after"),
     ("a,a\n1,2\n", "line 1, column 'a': two columns have this name"),
     ("a,b\n", "line 2: no rows"),
+    ("x" * 200_000, "line 1: field larger than field limit"),
 ]
 ARCHIVES = [
     ({"y": [1]}, ": no X_data nor X; the archive holds y"),
@@ -98,6 +99,7 @@ ARCHIVES = [
     ({"X": [1, 2], "y": [1, 2]}, r": X has shape \(2,\) and type int64"),
     ({"X": [["a"]], "y": [1]}, ": X has shape .* type <U1"),
     ({"X": [[np.nan]], "y": [1]}, ": X holds values that are not finite"),
+    ({"X": [[1]], "y": [np.nan]}, ": y holds labels that are not finite"),
     ({"X": [[1]], "y": np.array([None])}, r": y has shape \(1,\) and type object; expected numbers or strings"),
     (PARTS | {"y": [5, 6], "format": b"csc"}, ": a sparse matrix in csc format; expected csr"),
     (PARTS | {"y": [5, 6], "indices": [0, 9, 2]}, ": X must have column indices from 0 to 2, .* got 9"),
@@ -176,6 +178,7 @@ OF_COLUMNS = [{"label": "y"}, {"label": True}, {"separator": ","}, {"comment": "
 OF_COLUMNS += [{"columns": columns} for columns in ("word", ["a", "a"], [], ["a b"], ["a[0]"])]
 NO_SOURCE = "must be the path of a file, an ExampleFile, or an iterable of tuples"
 CALLS = [
+    (partial(write_conll, "a", [["a"]], separator=","), r"separator must be ' ' or '\\t', got ','"),
     *((partial(ExampleFile, name, **options), why) for name, options, why in EXAMPLE_FILES),
     *((partial(read, name, **options), why) for name, options, why in READ),
     *((partial(TableFile, name, **options), why) for name, options, why in TABLE_FILES),
@@ -214,6 +217,8 @@ NOT_WRITTEN = {
         (([[np.nan]], [1]), "NaN"),
         (([[np.inf]], [1]), "infinity"),
         (([[1.0]], [1, 2]), "inconsistent"),
+        (([[1.0]], np.array([None])), "y holds labels of type object; accepted are numbers and strings"),
+        ((sp.csr_matrix((1, 2**31)), [1]), "X has 2147483648 columns; the format allows at most"),
     ],
     write_conll: [
         (([["a"], []], None), r"sentences\[1\] is empty"),

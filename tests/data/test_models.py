@@ -3,8 +3,10 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -14,11 +16,12 @@ from safetensors.numpy import save as to_bytes
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import larank
 from forging import joined, sealed, split
+from larank.ambiguous.meanings import ParseExample, parse_meaning
 from larank.data.models import ArrayInfo, ModelFileError, describe, load, persistable, save
 from larank.data.schema import RESULT, SchemaError, Scope, anything, integer, mapping, number, optional, text
 from larank.training.result import Checkpoint, Result
@@ -61,9 +64,9 @@ def same(a, b):
     return type(a) is type(b) and (a == b or a != a)
 
 
-def estimator_with(**attributes):
-    """How an estimator is written that is an attribute of another."""
-    return {"$estimator": {"class": "Toy", "parameters": {}, "attributes": attributes}}
+def estimator_with(kind="Toy", parameters=None, **attributes):
+    """How an estimator is written that is an attribute or a parameter of another."""
+    return {"$estimator": {"class": kind, "parameters": parameters or {}, "attributes": attributes}}
 
 
 def toy(parameters=None, **attributes):
@@ -170,6 +173,9 @@ def test_a_certificate_comes_back_with_its_history(file, points):
     )
     result = Result("sdm", "converged", 3.0, 2.5, 0.1, 2.0, 0.2, 10, 12, operations={"steps": 5}, history=history)
     assert round_trip(toy(result_=result), file).result_ == result
+    result = replace(result, history=history[:1] * 200_001)
+    with pytest.raises(ValueError, match="at most 200000 points to be saved, got 200001"):
+        save(toy(result_=result), file)
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
@@ -314,6 +320,8 @@ def nested(depth):
             (content, "not a larank model")
             for content in (b"", b"short", b"x" * 100, b"\x02" + b"\0" * 7 + b"{}", b"\x03" + b"\0" * 7 + b"{]}")
         ),
+        (joined("[1]", {}), "not a larank model"),
+        (joined('{"a": NaN}', {}), "not a larank model"),
         (to_bytes({"weight": np.zeros(3)}, metadata={"format": "pt"}), "not a larank model"),
         (
             to_bytes({"coef_": np.zeros(3)}, metadata={"larank": json.dumps(OLDER)}),
@@ -322,7 +330,7 @@ def nested(depth):
         (nested(3000), r"model\.larank"),
         (nested(100_000), r"model\.larank"),
     ],
-    ids=range(9),
+    ids=range(11),
 )
 def test_other_files_are_refused(file, content, message):
     refused(file, content, message)
@@ -354,6 +362,20 @@ def test_every_flipped_bit_is_refused(file):
 def test_a_newer_format_says_which_version_is_read(file):
     changed(file, toy(), lambda description, arrays: description.update(format_version=3))
     refused(file, file.read_bytes(), r"format version 3; larank \S+ reads version 2")
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"dtype": "F64", "shape": [1], "data_offsets": [8, 16]}, "begin at 8, but those before end at 0"),
+        ({"dtype": "BOOL", "shape": [16], "data_offsets": [0, 16]}, "has bytes that are not booleans"),
+        ({"dtype": "F64", "shape": [1], "data_offsets": [0, 16]}, "its header is damaged"),
+    ],
+)
+def test_what_a_header_says_of_arrays_is_checked(file, entry, why):
+    save(Toy().fit(), file)
+    _, description, _ = split(file.read_bytes())
+    refused(file, joined(description, {"coef_": np.full(2, np.pi)}, {"coef_": entry}), why, [load])
 
 
 def test_a_missing_file_stays_file_not_found(file):
@@ -418,12 +440,60 @@ def wrap(starts):
     return starts
 
 
+def value(kind, **settings):
+    """How a column of a table is written."""
+    return {"$value": kind, "settings": {"$dict": [[name, setting] for name, setting in settings.items()]}}
+
+
+def state(name, change):
+    """Change an entry of the state in a file."""
+
+    def changes(description, arrays):
+        pairs = description["attributes"]["_state"]["$dict"]
+        pairs[:] = [[key, change(entry) if key == name else entry] for key, entry in pairs]
+
+    return changes
+
+
+def entry(name, change):
+    """Change an entry of a dict as it is written."""
+    return lambda coded: {"$dict": [[key, change(held) if key == name else held] for key, held in coded["$dict"]]}
+
+
+def numbered(**arrays):
+    """Replace attributes by arrays of numbers."""
+
+    def change(description, held):
+        description["attributes"].update({name: {"$array": name} for name in arrays})
+        held.update({name: np.array(array) for name, array in arrays.items()})
+
+    return change
+
+
+def mixed(*labels):
+    return said(classes_={"$objects": labels, "dtype": "|O", "shape": [3]})
+
+
+def step(name, kind="KernelPCAMap"):
+    return {"$tuple": [name, estimator_with(kind)]}
+
+
 MODELS = {
     "toy": toy,
     "stream": stream,
     "dense": lambda: larank.LinearMulticlassSVC().fit(X, y),
     "sparse": lambda: larank.LaRankClassifier().fit(sp.csr_matrix(X), y),
+    "encoder": lambda: larank.TableEncoder().fit(pandas.DataFrame({"a": [1.0, 2.0, 4.0], "b": ["x", "y", "x"]})),
+    "map": lambda: larank.PivotedCholeskyMap(n_components=3, random_state=0).fit(X),
+    "perceptron": lambda: larank.KernelPerceptron(random_state=0).fit(X, y),
+    "huller": lambda: larank.HullerClassifier(random_state=0).partial_fit(X, y),
+    "structured": lambda: larank.StructuredSVC(larank.MulticlassModel(3)).fit(X, np.unique(y, return_inverse=True)[1]),
+    "pipeline": lambda: make_pipeline(larank.KernelPCAMap(), larank.LinearMulticlassSVC()).fit(X, y),
+    "tagger": lambda: larank.SequenceTagger(random_state=0).fit([["the", "dog"]] * 3, [["D", "N"]] * 3),
+    "concepts": lambda: larank.ConceptLabeler(random_state=0).fit([["a", "b"], ["b"]], [["A", "B"], ["B"]]),
+    "parser": lambda: larank.SemanticParser(random_state=0).fit([ParseExample(("a", "b"), parse_meaning("b(a)"))]),
 }
+COLUMN = {"name": "a", "reason": ""}
 WEIGHTS = "class_weight must not be negative or infinite"
 DAMAGES = {
     "toy": [
@@ -467,6 +537,31 @@ DAMAGES = {
         (parameter(class_weight="heavy"), "class_weight must be None"),
         (attribute("dual_coef_/data", lambda beta: beta * -1.7e308 / abs(beta).max()), "dual_coef_ must hold numbers"),
         (attribute("support_vectors_", lambda X: X * 1e200), r"support_vectors_ must hold numbers from -1e\+150"),
+        (said(n_iter_={"$float": "much"}), r"\$float must be inf, -inf or nan, got 'much'"),
+        (said(_state={"$tuple": 3}), "there must be a list, got a int"),
+        (said(_state={"$dict": [[1]]}), "a dict must be a list of pairs"),
+        (said(_state={"$estimator": 3}), "an estimator has a class, parameters and attributes"),
+        (said(_state=estimator_with(parameters=[1])), "parameters must be a dict, got a list"),
+        (said(_state={"$value": 3}), "the name of a class must be text, got 3"),
+        (said(_state={"$value": "Unheard"}), "there is no 'Unheard'"),
+        (lambda d, arrays: d["attributes"]["dual_coef_"].update({"$sparse": "coo"}), "no sparse matrix 'coo'"),
+        (said(classes_={"$objects": [1], "dtype": "<U1", "shape": [1]}), "an array of <U1 must hold text"),
+        (said(result_={"$result": 3}), "a Result must be a dict of its fields"),
+        (said(result_={"$result": {"$dict": [["history", 3]]}}), "history of a Result must be a dict of lists"),
+        (said(result_={"$result": {"$dict": [["history", {"$dict": [["dual", [0] * 200_001]]}]]}}), "at most"),
+        (said(result_={"$result": {"$dict": [["history", {"$dict": []}]]}}), "Result.solver is missing"),
+        (attribute("support_costs_", np.atleast_2d), "support_costs_ must be an array of float64 of shape"),
+        (said(_state=[1]), "_state must be a list of 5 entries"),
+        (said(_state=[0, 0, 0, 3, 1]), r"_state\[3\] must be a list, got 3"),
+        (said(_state=[0, 0, 0, [1], 1]), r"_state\[3\] must have 3 entries, got 1"),
+        (said(_arrived=labels("a", "a", "b")), "_arrived must hold every label once"),
+        (said(_arrived=labels("a", "x", "b") | {"dtype": "|O"}), "_arrived must be labels out of classes_, got"),
+        (numbered(_arrived=[0, 1, 2]), "_arrived must be labels of the type of those in classes_"),
+        (mixed("a", "b", None), "classes_ must be labels, which are text, numbers or tuples of these, got None"),
+        (mixed("a", 1, {"$tuple": ["a", 1]}), "classes_ must hold labels in ascending order"),
+        (numbered(classes_=[0.0, 1.0, np.nan]), "classes_ must be labels, which are text, .* got .*nan"),
+        (attribute("dual_coef_/indices", np.zeros_like), "dual_coef_ must hold every entry once"),
+        (attribute("dual_coef_/indptr", lambda at: np.r_[0, 0, at[2:]]), "dual_coef_ must have an entry in ever"),
         # A small file does not ask for much.
         (said(classes_={"$objects": ["a", "b", "c"], "dtype": "<U250000000", "shape": [3]}), "attributes, classes_"),
         (said(classes_={"$objects": ["a"] * 3, "dtype": "(1000000000,)f8", "shape": [3]}), "attributes, classes_"),
@@ -482,6 +577,58 @@ DAMAGES = {
         (attribute("classes_", lambda classes: classes[:2]), r"coef_ must be .* of shape \(1, 4\), got .* \(3, 4\)")
     ],
     "sparse": [(attribute("support_vectors_/indptr", wrap), "indptr that never decreases")],
+    "huller": [
+        (said(_state=[9, 1, [], []]), r"_state\[0\] must be 3 as other attributes say, got 9"),
+    ],
+    "perceptron": [
+        (lambda d, arrays: d["attributes"]["_beta"]["shape"].__setitem__(1, 9), "at most 3 columns, got 9"),
+    ],
+    "map": [
+        (attribute("cholesky_", lambda L: L * (1 - np.eye(3))), "cholesky_ must have a diagonal without zeros"),
+        (said(_widths=[2]), "_widths must sum to 3 components, got 2"),
+    ],
+    "encoder": [
+        (said(columns_=[value("DroppedColumn", **COLUMN)] * 2), "a name of its own for each column"),
+        (said(columns_=[value("DroppedColumn", **{**COLUMN, "name": n}) for n in "ac"]), "names of feature_na"),
+        (said(columns_=[value("DroppedColumn", **{**COLUMN, "name": n}) for n in "ab"]), "a column with featu"),
+        (said(columns_=[value("DroppedColumn", **COLUMN, more=1)]), r"DroppedColumn has no \['more'\]"),
+        (said(columns_=[value("DroppedColumn", name=1, reason="")]), "DroppedColumn.name must be of type str"),
+        (said(columns_=[value("DroppedColumn", name="a")]), "DroppedColumn.reason is missing"),
+        (said(columns_=[{"$value": "DroppedColumn", "settings": 3}]), "DroppedColumn must be a dict of its fi"),
+        (said(columns_=[value("BooleanColumn", name="a", fill=2.0, has_indicator=False, n_missing=0)]), "training"),
+    ],
+    "structured": [
+        (parameter(model=value("MulticlassModel", n_classes=5)), "as many weights for each of 5 classes"),
+        (attribute("_inputs/0", lambda x: x * np.nan), "inputs must be vectors of 4 finite numbers"),
+    ],
+    "pipeline": [
+        (parameter(steps=[3]), "steps must be a list of pairs"),
+        (parameter(steps=[step("a"), step("a")]), "steps must have a name of its own for each step"),
+        (parameter(steps=[step("a", "LinearMulticlassSVC"), step("b")]), "before the last one transformers"),
+        (parameter(memory="/tmp"), "memory must be None in a file, got '/tmp'"),
+    ],
+    "tagger": [
+        (state("labels", lambda names: ["D", "X"]), "must be those in classes_"),
+        (state("session", entry("patterns", lambda coded: 3)), "must be a list of 13 entries"),
+        (attribute("_state/3/2", lambda starts: starts * 1.0), "must be an array of whole numbers, one more"),
+        (attribute("_state/3/2", lambda starts: starts[::-1].copy()), "must ascend from 0"),
+        (attribute("_state/3/2", lambda starts: starts[:-1]), r"must have \(parts, their end\)"),
+        (state("session", lambda coded: {"$dict": coded["$dict"][:2]}), "must have .*patterns"),
+        (said(_state=3), "_state must be a dict of encoder, "),
+    ],
+    "concepts": [
+        (state("symbols", lambda names: ["", *names[1:]]), "must be different, with all concepts among them"),
+        (state("words", lambda words: words[::-1]), "the concepts in concepts_ and the words in words_"),
+        (state("words", lambda words: [3] * len(words)), "must be text, got 3"),
+        (attribute("_state/8", lambda senses: senses + 1000), r"\['senses'\] must be of 3 words"),
+    ],
+    "parser": [
+        (state("settings", lambda coded: [0.1, 2, "order-free", "margin"]), "must have an odd window"),
+        (state("symbols", entry("labels", lambda names: names[::-1])), r"\['labels'\] must begin with '-'"),
+        (state("roles", entry("labels", lambda names: ["A7"])), "must be '-', 'A0', 'A1'"),
+        (state("grammar", entry("b", lambda counts: [])), "must have numbers of arguments for each symbol"),
+        (state("grammar", lambda counts: 3), r"_state\['grammar'\] must be a dict"),
+    ],
 }
 
 

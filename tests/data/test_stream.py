@@ -95,6 +95,7 @@ def test_every_pass_has_the_same_blocks_and_the_share_read_grows_to_one(files, n
         second = list(other)
         assert [block.where for block in first] == [block.where for block in second]
         assert np.array_equal(joined(first)[0], joined(second)[0])
+    assert repr(file) == f"ExampleFile({str(files / name)!r})"
 
 
 def test_a_block_says_where_it_comes_from(svm, table):

@@ -154,6 +154,7 @@ def test_a_sample_has_rows_from_all_of_the_table(tmp_path, monkeypatch):
 def test_the_place_of_a_row_is_the_line_in_which_it_begins(tmp_path):
     file = TableFile(written(tmp_path, 'a,b\n\n1,"two\nlines"\n\n2,x\n"3","a\n\nb"\n4,y\n'))
     assert [file.place(row).rpartition(" ")[2] for row in range(4)] == ["3", "6", "7", "10"]
+    assert TableFile(written(tmp_path, f"a,b\n{'x' * 200_000},1\n2,3\n")).place(1).endswith("row 2")  # csv cannot tell
 
 
 @pytest.mark.parametrize(("label", "said"), [("", "there is no label"), ("nan", "'nan' is not finite")])
@@ -161,3 +162,21 @@ def test_a_label_that_is_missing_is_named_with_its_place(label, said, tmp_path):
     block = TableFile(written(tmp_path, f"a,y\n0,1\n0,{label}\n")).read()
     with pytest.raises(DataFormatError, match=f"line 3, column 'y': .*{said}"):
         Labels("y").meet(block)
+
+
+def test_text_of_another_encoding_records_without_end_and_tables_without_rows_are_refused(tmp_path, monkeypatch):
+    path = written(tmp_path, "")
+    path.write_bytes("a,b\n1,2\n".encode("utf-16")[:-1])
+    with pytest.raises(DataFormatError, match="the text is not utf-16"):
+        TableFile(path).read()
+    monkeypatch.setattr("larank.data.tables._HEAD_BYTES", 16)
+    monkeypatch.setattr("larank.data.tables._LONGEST_RECORD", 100)
+    with pytest.raises(DataFormatError, match=r"line 2: a quote or a line does not end within \d+ bytes"):
+        list(TableFile(written(tmp_path, 'a,b\n1,"' + "x" * 400)).blocks(50))
+    for columns, said in (
+        ({"y": []}, "a.parquet: no rows"),
+        ({"y": [1.5, float("nan")]}, "row 2, .*: there is no label"),
+    ):
+        polars.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
+        with pytest.raises(DataFormatError, match=said):
+            Labels("y").meet(TableFile(tmp_path / "a.parquet").read())

@@ -134,6 +134,9 @@ def test_a_memory_mapped_array_is_read_in_blocks(dtype, layout, tmp_path, monkey
     mapped = mapped[:, 1:] if layout == "columns" else mapped
     monkeypatch.setattr(larank.linear.sdm, "is_mapped", lambda X, memory_limit: isinstance(X, np.memmap))
     assert (place_of(mapped) is not None) == (dtype != np.int16 and layout != "columns")
+    assert place_of(np.memmap(tmp_path / "X", dtype, "c", shape=(150, 6))) is None  # the file may have other values
+    with pytest.raises(ValueError, match=rf"y must have a value for each row of X, {len(y)}; got shape \(10,\)"):
+        svc(memory_limit=8000.0).fit(mapped, y[:10])
     model = svc(C=0.05, tol=1e-3, memory_limit=8000.0).fit(mapped, y)
     inside = svc(C=0.05, tol=1e-5).fit(np.array(mapped), y)
     assert not hasattr(model, "dual_coef_")
@@ -198,6 +201,7 @@ REFUSED = {
     "weights": ({}, [(X10, y10)], {"sample_weight": np.ones(10)}, "sample_weight must be None"),
     "labels": ({}, "a.svm", {"y": y10}, "y must be None"),
     "a damaged line": ({"memory_limit": SMALL}, "a.svm", {}, r"a\.svm.*line 151"),
+    "a large C": ({"C": 1e100}, [(X10, y10)], {}, r"must sum to at most 1e\+100 over all examples, got 1e\+101"),
     "too little memory": ({"memory_limit": 1000.0}, [(X10, y10)], {}, "block 1: memory_limit=1e"),
 }
 

@@ -422,6 +422,8 @@ REFUSED = [
     ("announced", "partial_fit", (X3, y3), r"out of classes=\[0, 1, 5\], as announced; got 2"),
     ("announced", "partial_fit", (X3, y3, [0, 1, 2]), r"classes must be those .*\[0, 1, 5\]; got \[0, 1, 2\]"),
     ("not announced", "partial_fit", (X3, y3, [0, 1]), r"classes must hold all labels seen so far; .*2.* is missing"),
+    ("not announced", "partial_fit", (X3, y3, []), r"classes must be a list of labels, one at least; got shape \(0,"),
+    ("not announced", "partial_fit", (X3, y3, [0, 1, np.nan]), "classes must hold labels, got .*nan"),
     ("long steps", "fit", (1e3 * X2, y2), r"diverged.* t0=0.001; a larger t0"),
 ]
 

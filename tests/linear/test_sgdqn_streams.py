@@ -247,6 +247,8 @@ REFUSED = [
     ("fit", {"warm_start": True}, {"X": BLOCKS}, "warm_start acts on arrays only, .*; go on with partial_fit"),
     ("fit", {}, {"X": ONE_CLASS}, "the stream must hold at least two classes, got one: 'oak'"),
     ("fit", {"epochs": 2}, {"X": (part for part in BLOCKS)}, "epochs=2 needs a stream that can be read again.*a gener"),
+    ("fit", {}, {"X": BLOCKS, "validation": (X0[:, :5], y0)}, "validation must have the features of the stream, 8"),
+    ("fit", {}, {"X": BLOCKS, "validation": (X0, y0 + 9)}, "validation must have labels that the stream has too"),
     ("fit", {"memory_limit": 1e5}, {"X": TOO_WIDE}, "block 2: memory_limit=1e.05 bytes do not hold .* 50001 features"),
 ]
 

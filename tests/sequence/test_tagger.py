@@ -452,6 +452,8 @@ def test_a_function_may_constrain(inference):
         tagger.predict([["x", "y"], ["x", "y", "x"]])
     with pytest.raises(ValueError, match="must allow some labels"):
         tagger.explain(["x"])
+    with pytest.raises(ValueError, match=r"must allow some labels for X\[0\], got none"):
+        tagger.predict_nbest([["x"]])
 
 
 def test_constraints_take_part_in_training():
@@ -583,6 +585,7 @@ def all_but(*pair):
         (*FEW, {"label_costs": 3}, "label_costs must map"),
         (*FEW, {"label_costs": {("D", "N"): 2}, "solver": "perceptron"}, "label_costs acts with"),
         (*FEW, {"templates": ["word[0"]}, "the template 'word\\[0' cannot be read"),
+        (*FEW, {"templates": [1]}, r"templates must be str, such as 'word\[0\]'; got 1"),
         (*FEW, {"templates": 3}, "templates must be 'general', 'words', 'chunking', or a sequence"),
         ([], [], {}, "X must hold at least one token, got no sequence"),
         ([["a"], []], [["A"], ["B"]], {}, r"y\[1\] must have one label per token of X\[1\], 0; got 1"),
@@ -602,6 +605,7 @@ def all_but(*pair):
         ((np.eye(2), [2]), [1.0, np.nan], {}, r"must not hold nan, but y\[1\] is"),
         ((np.full((2, 2), np.nan), [2]), [0, 1], {}, "must be finite"),
         ([["a", "b"]], [["O", "X"]], BIO, r"got 'X' at y\[0\]\[1\]"),
+        ([["a", "b"]], [[1, 2]], BIO, r"got 1 at y\[0\]\[0\]"),
         ([["a"], [], ["b"]], [["O"], [], ["I-X"]], BIO, r"'I-X' at the beginning at y\[2\]\[0\]"),
         ([["a", "b"]], [["O", "NOUN"]], MENDING, r"tags\[0\]\[1\] must be O, or B, .* with a type, got 'NOUN'"),
     ],

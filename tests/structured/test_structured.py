@@ -631,7 +631,7 @@ def test_copies_in_files_and_pickles_predict_alike_and_go_on(solver, tmp_path):
 
 def test_outputs_with_equal_entries_are_the_same():
     key = Matching().key
-    for one, other in (([0, 1], (0, 1)), ([0, 1], np.array([0, 1])), (1, np.int64(1)), ({1, 2}, {2, 1})):
+    for one, other in (([0, 1], (0, 1)), ([0, 1], np.array([0, 1])), (1, np.int64(1)), ({1, 2}, {2, 1}), (2.5, 2.5)):
         assert key(one) == key(other)
         assert hash(key(one)) == hash(key(other))
     for one, other in (([0, 1], [1, 0]), ("a", "b"), ({"a": 1}, {"a": 2}), ([[0], [1]], [[0, 1]])):
@@ -695,6 +695,11 @@ class Indefinite(WithKernel):
         return -super().joint_kernel(x, y, x2, y2)
 
 
+class Crossed(WithKernel):
+    def joint_kernel(self, x, y, x2, y2):
+        return super().joint_kernel(x, y, x2, y2) * (1 if list(y) == list(y2) else 9) + 1
+
+
 class Empty(StructuredModel):
     def argmax(self, x, w, y_true=None):
         return 0
@@ -708,6 +713,7 @@ NO_SEQUENCE = "X must be a sequence with an entry per example"
 # Model and solver, examples and outputs, the error and its words, other parameters.
 IMPOSSIBLE = [
     ((Indefinite(),), sequences(5), ValueError, "joint_kernel must be positive semi-definite"),
+    ((Crossed(),), sequences(5), ValueError, r"positive semi-definite; \|Phi\(x, y\) - Phi\(x, y'\)\|\^2 is -"),
     ((WithKernel(), "svmstruct-1slack"), sequences(5), ValueError, "1slack' needs a model with joint_feature"),
     ((Empty(),), ([1], [0]), NotImplementedError, "Empty has no joint_feature"),
     ((object(),), ([1], [0]), TypeError, "model must be an instance of a subclass of StructuredModel"),
@@ -726,6 +732,11 @@ def test_models_and_data_that_cannot_be_are_told(row):
     model, data, error, message, *parameters = row
     with pytest.raises(error, match=message):
         StructuredSVC(*model, random_state=0, **dict(*parameters)).fit(*data)
+
+
+def test_a_batch_is_answered_one_by_one_by_default():
+    (X, _), w, model = matchings(5), np.random.default_rng(0).normal(size=3), Matching()
+    assert [list(y) for y in model.argmax_batch(X, w)] == [list(model.argmax(x, w)) for x in X]
 
 
 def test_what_a_model_lacks_is_told(tmp_path):

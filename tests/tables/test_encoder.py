@@ -3,6 +3,7 @@
 import datetime as dt
 import pickle
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -77,10 +78,25 @@ def kind(column, name="c"):
         (["NA"] * 5, "drop"),
         (["x", None, "x", None], "category"),
         ([[1], [2], [3]], "drop"),
+        ([True] * 5, "drop"),
+        ([dt.date(2020, 1, 1)] * 5, "drop"),
+        ([dt.timedelta(1), dt.timedelta(2)], "number"),
+        ([dt.time(1), dt.time(2)], "number"),
+        ([dt.datetime(2020, 1, day, tzinfo=dt.UTC) for day in (1, 2)], "date"),
     ],
 )
 def test_a_column_is_recognised(column, expected):
     assert kind(polars.Series(column)).kind == expected
+
+
+NOTHING_TOLD = [(list("abcd"), "category"), (["a b", "c d"], "text")]
+NOTHING_TOLD += [(["NA", "?"], wanted) for wanted in ("number", "boolean", "date")]
+
+
+@pytest.mark.parametrize(("column", "wanted"), NOTHING_TOLD)
+def test_a_column_that_tells_nothing_is_left_out_whatever_was_asked_for(column, wanted):
+    frame = polars.DataFrame({"c": column, "other": range(len(column))})
+    assert TableEncoder(kinds={"c": wanted}).fit(frame).columns_[0].kind == "drop"
 
 
 @pytest.mark.parametrize(("name", "expected"), [("customer_id", "drop"), ("PassengerId", "drop"), ("paid", "number")])
@@ -103,7 +119,8 @@ def test_numbers_are_standardised_as_scikit_learn_does(random):
     np.testing.assert_array_equal(encoded(column, scale="none")[0][:, 0], column)
     found, encoder = encoded([1e308, -1e308, 5e-324, 1e200])  # beyond all measure
     assert np.isfinite(found).all()
-    assert np.isfinite(encoder.transform(one([1.7e308, -1.7e308]))).all()
+    for some in (encoder, encoded([1.0, 1.0 + 1e-9])[1]):
+        assert np.isfinite(some.transform(one([1.7e308, -1.7e308]))).all()
 
 
 @pytest.mark.parametrize(("scale", "fill"), [("standard", np.mean), ("robust", np.median), ("none", np.median)])
@@ -237,6 +254,8 @@ NOT_TRANSFORMED = [
     (RENAMED, ValueError, "there is no 'size', 'new'; it has 'Size' instead"),
     (FRAME.with_columns(size=BIG), CellError, "row 2, column 'size': 'big' is not a number"),
     (NOT_NUMBERS, ValueError, "column 'size' must hold numbers; got values of type Date"),
+    (FRAME.with_columns(new="made"), ValueError, "column 'new' must hold true and false; got values of type Date"),
+    (FRAME.with_columns(made="new"), ValueError, "column 'made' must hold dates; got values of type Boolean"),
     (FRAME.with_columns(new=polars.lit("maybe")), CellError, "column 'new': 'maybe' is neither true nor false"),
     (FRAME.with_columns(made=polars.lit("soon")), CellError, "column 'made': 'soon' is not a date"),
 ]
@@ -273,6 +292,23 @@ def test_tables_of_any_library_are_the_same_table():
     np.testing.assert_array_equal(encoder.transform(np.array(rows, dtype=object)), expected)
     text = polars.DataFrame({name: FRAME[name].cast(polars.String) for name in FRAME.columns})
     np.testing.assert_array_equal(encoder.transform(text), expected)
+
+
+def test_numbers_may_be_names_of_columns_and_names_are_those_of_the_last_fit():
+    encoder, rows = TableEncoder().fit(pd.DataFrame({"a": [1.0, 2.0]})), np.array([[1.0, 4.0], [2.0, 3.0]])
+    assert encoder.get_feature_names_out(["a"]).tolist() == ["a"]
+    for names, said in ((["b"], "not equal to feature_names_in_"), (["a", "b"], "length equal to number of features")):
+        with pytest.raises(ValueError, match=said):
+            encoder.get_feature_names_out(names)
+    expected = encoder.fit(rows).transform(rows)
+    np.testing.assert_array_equal(encoder.transform(pd.DataFrame(rows)), expected)
+    np.testing.assert_array_equal(TableEncoder().fit_transform(pd.DataFrame(rows)), expected)
+
+
+def test_objects_are_numbers_or_words():
+    cells = [[Decimal("1e80"), np.datetime64("2020-01")], [Decimal("0.5"), np.datetime64("2021-02")]] * 2
+    encoder = TableEncoder().fit(pd.DataFrame(cells, columns=["price", "month"], dtype=object))
+    assert [column.kind for column in encoder.columns_] == ["number", "category"]
 
 
 def test_categories_of_pandas_and_polars_and_whole_numbers_are_words():

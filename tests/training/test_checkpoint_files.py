@@ -200,6 +200,9 @@ OF_MODELS = [
     ({"checkpoint": "c", "every": -1}, r"every must be a number of seconds >= 0; got -1"),
     ({"checkpoint": "c", "resume": "yes"}, "resume must be True or False; got 'yes'"),
     ({"resume": True}, "resume=True needs checkpoint, the file to go on from"),
+    ({"every": 3}, "every=3 needs checkpoint, the file to write to"),
+    ({"checkpoint": "no/c"}, "checkpoint must be a file in a folder that is there; got 'no/c', and 'no' is none"),
+    ({"checkpoint": "/"}, "checkpoint must be the path of a file; got '/', which is a folder"),
     ({"checkpoint": "old"}, "is there already: resume=True goes on from it; to begin anew, remove it"),
 ]
 ACTIVE = LaSVMClassifier(selection="active", label_budget=20)

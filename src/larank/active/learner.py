@@ -408,10 +408,9 @@ class ActiveLearner:
         self._pool.restore(record.numbers_, record.remaining_)
         self._asked = {number: example(self._X, number) for number in record.asked_}
         answered = self.labelled.keys() | self._skipped.keys()
-        if answered & self._asked.keys() or len(answered) + len(self._pool) != record.size_:
+        is_asked_or_open = any(number in self._asked or number in self._pool for number in answered)
+        if is_asked_or_open or len(answered) + len(self._pool) != record.size_:
             raise models.ModelFileError(f"{path} is damaged: its questions and answers are not those of its pool")
-        if any(number in self._pool for number in answered):
-            raise models.ModelFileError(f"{path} is damaged: examples with an answer are in its pool")
         if record.content_ != content_of(self._X, self._seen()):
             raise ValueError(f"X must be the pool of {path}, but examples that were asked about are others in it")
         set_random_state(self._random, record.random_state_)

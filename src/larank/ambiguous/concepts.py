@@ -396,8 +396,6 @@ class ConceptLabeler(Estimator):
 
     @property
     def _state(self) -> dict[str, Any]:
-        if not hasattr(self, "_learner"):
-            raise AttributeError("_state is there once the labeler is fitted")
         return self._learner.state()
 
     @_state.setter

@@ -421,8 +421,6 @@ class SemanticParser(Estimator):
 
     @property
     def _state(self) -> dict[str, Any]:
-        if not hasattr(self, "_learner"):
-            raise AttributeError("_state is there once the parser is fitted")
         return self._learner.state()
 
     @_state.setter

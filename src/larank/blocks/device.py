@@ -427,8 +427,6 @@ class DeviceKernel:
     def scores(self, X: Any, patterns: Rows, coefficients: Array) -> NDArray[np.float64]:
         """The same for examples of the host, which go there some at a time, in the precision of the coefficients."""
         size, dtype = int(X.shape[0]), self.device.get(coefficients[:0]).dtype
-        if not len(patterns) or not size:
-            return np.zeros((size, int(coefficients.shape[1])))
         right = self.cast(patterns, dtype)
         at_once = max(1, min(self.device.examples_at_once, _TILE // max(len(patterns), len(self.location))))
         found, scores = [], None

@@ -283,9 +283,6 @@ class Products(ProductKernel):
     def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> _Index:
         return _NO_PAIRS
 
-    def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
-        return products
-
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         return norms
 

@@ -173,11 +173,6 @@ class LatticeProvider(DenseProvider):
             return None
         return cls(kernel, X, lattice, n_jobs)
 
-    @staticmethod
-    def serves(kernel: Kernel, X: Any) -> bool:
-        """Never by the kind of data alone: their values have to be looked at."""
-        return False
-
     def expect(self, X: Any, memory_limit: float) -> None:
         """All examples of X may become support patterns, in the room that they take here."""
         super().expect(np.broadcast_to(np.uint32(0), (len(X), self._words + _TERMS)), memory_limit)

@@ -68,11 +68,6 @@ class Provider(ABC):
         self._table: KernelTable | None = None
         self._workers = Workers(n_jobs)
 
-    @staticmethod
-    @abstractmethod
-    def serves(kernel: Kernel, X: Any) -> bool:
-        """Whether this is the provider for such a kernel and data."""
-
     @property
     def concurrent(self) -> bool:
         """Whether values may be computed in another thread while the calling one works."""

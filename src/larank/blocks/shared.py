@@ -123,11 +123,6 @@ class SharedProvider(Provider):
         self.matrix = values
         self._source, self._examples = source, examples  # where more precise values come from
 
-    @staticmethod
-    def serves(kernel: Kernel, X: Any) -> bool:
-        """It is never chosen for data: what it reads must be made first."""
-        return False
-
     def batch(self, X: _Index, ids: Any, rows: Any = None) -> Batch:
         """Examples prepared for looking them up."""
         numbers = X if rows is None else X[rows]

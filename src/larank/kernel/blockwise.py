@@ -172,11 +172,6 @@ class Blockwise:
         _, _, self.loss, _, random = state
         self._draws, self._seed = divmod(int(random), _SEEDS)
 
-    @property
-    def bytes(self) -> int:
-        """On the device."""
-        return self._bytes_for(self._room)
-
     def plan(self) -> str:
         """What there is, and what the memory is for, in words."""
         matrix = "with" if self._keeps_matrix else "without"

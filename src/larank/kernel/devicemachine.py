@@ -65,10 +65,6 @@ class DeviceMachine(Machine):
         examples = Examples(model.support_vectors_, model.support_, np.asarray(labels, np.int32), np.asarray(costs))
         self.session.restore(examples, coefficients.toarray())
 
-    def count(self, kernel_values: int) -> None:
-        """Go on counting from here."""
-        self.session.kernel_values = kernel_values
-
     def rows_for(self, memory_limit: float) -> int | None:
         """What the memory is for is said by the session."""
         return None

@@ -25,12 +25,6 @@ class LinearMachine(Machine):
         self.session, self._is_sparse = session, issparse(X)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the weights."""
-        dtype: np.dtype[Any] = np.dtype(self.session.dtype)
-        return dtype
-
-    @property
     def indefinite(self) -> str:
         """Nothing: inner products are positive semi-definite."""
         return ""

@@ -13,7 +13,6 @@ from collections.abc import Generator
 import numpy as np
 from numpy.typing import NDArray
 
-from larank.base import hard_objective, smallest_margin
 from larank.blocks.provider import pieces
 from larank.blocks.shared import SharedProvider
 from larank.kernel.activeset import (
@@ -119,14 +118,9 @@ class SharedTraining(ActiveSetTraining):
         """The dual objective, and the primal one at the multiple of w where it is smallest."""
         problem = self.problem
         self.session.set_formulation(problem.formulation)  # should the pass have been cut short
-        low, high = (1.0, 1.0) if self.provider.indefinite or problem.is_hard else SCALES
+        low, high = (1.0, 1.0) if self.provider.indefinite else SCALES
         at = self.session.judge(self.scores, low, high, self._scale_precision())
         self.half_squared_norm, self.outside, self.scale, primal = at.half_squared_norm, at.outside, at.scale, at.primal
-        if problem.is_hard:
-            visited = problem.costs > 0
-            margin = smallest_margin(self.scores[visited], problem.labels[visited], problem.delta)
-            self.scale = 1 / margin if margin > 0 else 1.0
-            primal = hard_objective(at.half_squared_norm, margin)
         dual, violation = at.linear - at.half_squared_norm, max(at.outside, at.of_members)
         self.objectives = ObjectiveValues(primal, dual, violation)
 

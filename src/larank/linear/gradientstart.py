@@ -135,15 +135,6 @@ class StartSearch:
         if self._problem.algorithm == "olbfgs":
             return _T0_OF_QUASI_NEWTON
         squares = self._squares
-        with np.errstate(over="ignore"):
-            is_finite = np.isfinite(squares.astype(self._dtype))
-        if not is_finite.all():
-            feature = int(np.argmin(is_finite))
-            feature = feature if self._columns is None else int(self._columns[feature])
-            raise ValueError(
-                f"X must have features whose squares are finite in {self._dtype}, got larger values in feature "
-                f"{feature}; divide it by its largest value"
-            )
         mean = float(squares.sum()) / max(1, len(self._sample))
         return (mean or 1.0) / self._problem.alpha  # examples without a value tell nothing
 

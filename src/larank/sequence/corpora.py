@@ -38,14 +38,10 @@ class LabelledSequences(NamedTuple):
     tokens_before: int
     n_labels: int
     numbers: NDArray[np.int64] | None = None  # of the sequences among those given, where some of these were empty
-    path: str = ""  # of a file,
-    lines: NDArray[np.int64] | None = None  # and the line of each token in it
     share_read: float | None = None  # of a file, when these were read
 
     def name_of(self, sequence: int, position: int) -> str:
         """What an error calls a token."""
-        if self.lines is not None:
-            return f"{self.path}, line {self.lines[self.sequences.starts[sequence] + position]}"
         number = sequence if self.numbers is None else self.numbers[sequence]
         return f"y[{self.sequences_before + number}][{position}]"
 
@@ -149,8 +145,6 @@ class FileCorpus:
                 sequences_before,
                 tokens_before,
                 len(self.labels),
-                path=str(self.file.path),
-                lines=block.lines,
                 share_read=self.file.share_read,
             )
             sequences_before += len(encoded)
@@ -162,6 +156,5 @@ Corpus = HeldCorpus | FileCorpus
 
 def _bytes(block: LabelledSequences) -> int:
     sequences = block.sequences
-    own = (block.labels, block.costs, block.lines)
-    arrays = (sequences.starts, sequences.indptr, sequences.indices, sequences.values, *own)
+    arrays = (sequences.starts, sequences.indptr, sequences.indices, sequences.values, block.labels, block.costs)
     return sum(array.nbytes for array in arrays if array is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ def table_of(X: Any) -> Table:
     twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
     if twice is not None:
         raise ValueError(f"X must have columns of different names, got {twice!r} twice")
-    series = [_of_series(frame[name], str(name)) for name in frame.columns]
+    series = [_of_series(frame.get_column(name), str(name)) for name in frame.columns]
     return Table(polars.DataFrame(series), True)
 
 
@@ -104,7 +105,7 @@ def _of_values(name: str, values: Any) -> Any:
     kinds = {type(value) for value in present if value is not None}
     if kinds <= {bool, np.bool_}:
         return polars.Series(name, present, polars.Boolean if kinds else polars.Null)
-    if all(issubclass(kind, int | float | np.integer | np.floating) for kind in kinds):
+    if all(issubclass(kind, int | float | Decimal | np.integer | np.floating) for kind in kinds):
         return polars.Series(name, [None if value is None else float(value) for value in present], polars.Float64)
     if len(kinds) == 1 and not kinds <= {str, bytes, dict, list, tuple, set}:
         try:

@@ -73,7 +73,8 @@ def recognised(series: polars.Series, wanted: str | None, wishes: Wishes) -> Col
     if series.null_count() == len(series):
         return DroppedColumn(series.name, "no values")
     if wanted is not None:
-        return _MAKERS[wanted](series, wishes)
+        has_values = dtype != polars.String or words_of(series).null_count() < len(series)
+        return _MAKERS[wanted](series, wishes) if has_values else DroppedColumn(series.name, "no values")
     if dtype in (polars.Date, polars.Datetime):
         return _date(series, wishes)
     if dtype == polars.Boolean:
@@ -161,8 +162,6 @@ def _number(
     style = style or "point"
     found = numbers_of(series, style) if found is None else found
     present = found.drop_nulls().to_numpy()
-    if not len(present):
-        return DroppedColumn(series.name, "no values")
     n_missing = found.null_count()
     if present.min() == present.max() and not n_missing:
         return DroppedColumn(series.name, f"the same in all rows, {present[0]:g}")

@@ -23,8 +23,8 @@ from studies.measure import commit, load_average, versions
 from studies.study import Findings, Study, plain
 
 _PAPERS = "larank mcsvm sdm sgdqn primal lasvm active sequence ospas concepts"
-_RIVALS = "linear threads primal sgd kernel memory maps path search binary cache active sequence tagging ambiguous"
-_OTHERS = "agreement.campaign epochs onepass streams memorylimits timelimits faults files invariant workers"
+_RIVALS = "linear primal sgd kernel maps search binary active sequence tagging ambiguous"
+_OTHERS = "agreement.campaign passes streams limits faults files invariant workers"
 MODULES = (
     *(f"papers.{name}" for name in _PAPERS.split()),
     *(f"rivals.{name}" for name in _RIVALS.split()),

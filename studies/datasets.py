@@ -47,13 +47,11 @@ class Dataset:
     y_test: Any
 
     def merged(self) -> tuple[Any, Labels]:
-        """Training and test part in one."""
         parts = [self.X_train, self.X_test]
         X = sparse.vstack(parts, format="csr") if sparse.issparse(self.X_train) else np.concatenate(parts)
         return X, np.concatenate([self.y_train, self.y_test])
 
     def with_examples(self, changed: Callable[[Any], Any]) -> Dataset:
-        """The same with the examples of both parts changed alike."""
         return replace(self, X_train=changed(self.X_train), X_test=changed(self.X_test))
 
     def standardised(self) -> Dataset:
@@ -69,8 +67,7 @@ class Dataset:
 
     def first(self, count: int, test: int | None = None) -> Dataset:
         """Return the first so many sentences of the training text, and as many as given, or all, of the test."""
-        parts = self.X_train[:count], self.y_train[:count], self.X_test[:test], self.y_test[:test]
-        return Dataset(*parts)
+        return Dataset(self.X_train[:count], self.y_train[:count], self.X_test[:test], self.y_test[:test])
 
     def with_flipped_labels(self, share: float = NOISE, seed: int = 0) -> Dataset:
         """The same with this share of the training labels -1 and +1 flipped, drawn with the seed."""
@@ -384,7 +381,6 @@ AMBIGUOUS: dict[str, Callable[[], AmbiguousSet]] = {
 
 
 def is_available(source: str) -> bool:
-    """Whether the data of this source can be read."""
     if source in (EMBEDDED, GENERATED):
         return True
     try:
@@ -399,12 +395,7 @@ def is_available(source: str) -> bool:
 def load(name: str, problems: Mapping[str, Problem]) -> Dataset:
     """Read one of `LINEAR`, `KERNEL`, `BINARY`, `GRADIENT`, `LOGISTIC` or `SMALL`.
 
-    Raises
-    ------
-    ValueError
-        If none of them has this name.
-    FileNotFoundError
-        If there is no data directory, or the file is not in it.
+    Raises ValueError if none of them has this name, and FileNotFoundError if its file is not in a data directory.
     """
     _check(name, problems)
     return problems[name].read()

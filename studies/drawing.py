@@ -26,7 +26,6 @@ def panels(figure: Any, items: Mapping[str, Any], columns: int = 0) -> Iterator[
 
 
 def drawn(draw: Callable[[Any, Any], None], outcome: Any, kind: str) -> bytes:
-    """A file of this kind, one of `KINDS`."""
     from matplotlib.figure import Figure
 
     figure = Figure(layout="constrained")  # needs no pyplot and leaves the backend alone

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from larank.data import load_letter
+from studies.papers.experiment import timed_fit
 from studies.study import Claim, Findings, Say, Scope, Study
 from studies.tables import column, of_rows, yes
 
@@ -37,7 +37,6 @@ class Kill:
 
 
 def _killed(client: Any, after: float) -> threading.Timer:
-    """kill -9 of a worker in so many seconds."""
     address = sorted(client.scheduler_info()["workers"])[int(1000 * after) % 2]
     pid = client.run(os.getpid, workers=[address])[address]
     timer = threading.Timer(after, os.kill, (pid, signal.SIGKILL))
@@ -46,7 +45,6 @@ def _killed(client: Any, after: float) -> threading.Timer:
 
 
 def run(scope: Scope, say: Say) -> Findings:
-    """The same fit with kills at moments drawn at random."""
     import dask.array as da  # an extra, which not every study needs
     from distributed import Client, LocalCluster
 
@@ -59,7 +57,7 @@ def run(scope: Scope, say: Say) -> Findings:
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         parts = da.from_array(X, chunks=(len(X) // 4, -1)), da.from_array(y, chunks=len(X) // 4)
         model = larank.dask.LinearMulticlassSVC(C=_C, tol=tol, random_state=0).fit(*parts)
-        undisturbed = _seconds_of_fit(model, parts)
+        undisturbed = timed_fit(model, *parts)
         moments = np.random.default_rng(0).uniform(0.1, 0.9, kills) * undisturbed
         found = [_after_kill(client, model, parts, moment, optimum, say) for moment in moments.tolist()]
     right, hit = sum(one.is_right for one in found), sum(one.shares_lost > 0 for one in found)
@@ -71,16 +69,10 @@ def run(scope: Scope, say: Say) -> Findings:
     )
 
 
-def _seconds_of_fit(model: Any, parts: Any) -> float:
-    began = time.perf_counter()
-    model.fit(*parts)
-    return time.perf_counter() - began
-
-
 def _after_kill(client: Any, model: Any, parts: Any, after: float, optimum: float, say: Say) -> Kill:
     client.wait_for_workers(2)
     timer = _killed(client, after)
-    seconds = _seconds_of_fit(model, parts)
+    seconds = timed_fit(model, *parts)
     timer.join()
     at = model.result_
     is_right = at.status == "converged" and optimum <= at.primal * (1 + 1e-9) <= optimum * (1 + 2 * model.tol)

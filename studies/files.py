@@ -44,7 +44,6 @@ class Row:
 
     @derived("holds", yes)
     def holds(self) -> bool:
-        """Whether gap and peak are as promised."""
         return self.relative_gap <= GAP and (not self.limit or self.peak <= self.limit + ALLOWED)
 
 
@@ -59,14 +58,9 @@ def train(request: dict[str, Any]) -> dict[str, Any]:
     memory, began = PeakMemory(), time.perf_counter()
     model = model.set_params(memory_limit=limit).fit(path) if limit else model.fit(*read(path))
     seconds, result = time.perf_counter() - began, model.result_
-    return {
-        "seconds": seconds,
-        "peak": memory.peak() / MEGABYTE,
-        "passes": result.iterations,
-        "blocks_read": result.operations.get("blocks_read", 0),
-        "relative_gap": result.relative_gap,
-        "primal": result.primal,
-    }
+    known = {"passes": result.iterations, "blocks_read": result.operations.get("blocks_read", 0)}
+    known |= {"relative_gap": result.relative_gap, "primal": result.primal}
+    return {"seconds": seconds, "peak": memory.peak() / MEGABYTE, **known}
 
 
 def _write(path: Path, X: Any, y: Any, size: float) -> int:
@@ -85,7 +79,6 @@ def _write(path: Path, X: Any, y: Any, size: float) -> int:
 
 
 def run(scope: Scope, say: Say) -> Findings:
-    """Each data set within the limit and in memory, in turns."""
     found = Findings(lines=[NOTE])
     most = scope.options.limit or (QUICK if scope.quick else WHOLE)
     for name in scope.present(("covtype", "news20"), ("letter",), say, lambda name: LINEAR[name].source):

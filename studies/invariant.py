@@ -101,8 +101,6 @@ def _normal(device: Device, random: np.random.Generator, shape: tuple[int, ...])
 
 @dataclass(frozen=True)
 class Point:
-    """Where the stream stood."""
-
     rows: int = column("digits")
     seconds: float = column("seconds", ".1f")  # of training and of making digits
     made_in: float = column("of these making digits", ".1f")
@@ -116,8 +114,6 @@ class Point:
 
 @dataclass(frozen=True)
 class Fit:
-    """A solver on a data set."""
-
     problem: str = column("problem")
     solver: str = column("solver")
     rows: int = column("rows")
@@ -162,7 +158,6 @@ def digits(count: int) -> Dataset:
 
 
 def run(scope: Scope, say: Say) -> Findings:
-    """The parts that are wanted; quickly, of a few hundred digits."""
     at = Namespace(**{"forests": FORESTS, **vars(scope.options), **(QUICK if scope.quick else {})})
     with _blocks_of_a_gpu(at.large_blocks and not scope.quick):
         device, data = device_for(at.device), digits(at.digits)

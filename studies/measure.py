@@ -39,11 +39,7 @@ class Measurement:
         return self.peak - self.loaded if copies_input else self.peak
 
 
-# ---- Processes ----
-
-
 def thread_limits(threads: int) -> dict[str, str]:
-    """The environment of a process whose libraries use this many threads."""
     counts = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     return {**dict.fromkeys(counts, str(threads)), "OMP_WAIT_POLICY": "passive"}
 
@@ -81,8 +77,6 @@ def check_interpreter(python: str) -> None:
         raise ValueError(f"{python!r} is not an interpreter that can import larank: {failed}") from failed
 
 
-# ---- Turns ----
-
 Key = TypeVar("Key")
 Found = TypeVar("Found")
 
@@ -116,16 +110,11 @@ def take_turns(
     return found, failed
 
 
-# ---- The machine ----
-
-
 def load_average() -> str:
-    """The machine's load, in one line."""
     return "load average " + " ".join(f"{value:.2f}" for value in os.getloadavg()) + f" on {os.cpu_count()} cores"
 
 
 def versions(libraries: Iterable[str]) -> dict[str, str]:
-    """Return the versions of Python and of these packages, and the machine's processor."""
     found = {"python": platform.python_version(), "processor": _processor()}
     for library in libraries:
         try:

@@ -18,9 +18,6 @@ DISTRACTED = 0.9  # how often the fixed distractor of a class is a candidate
 Candidates = NDArray[np.bool_]
 
 
-# ---- False candidates ----
-
-
 def with_random_candidates(X: Any, y: Labels, classes: int, false: int, seed: int = 0) -> AmbiguousSet:
     """The true label and so many others, drawn for each example."""
     random = np.random.default_rng(seed)
@@ -41,9 +38,6 @@ def with_distractors(X: Any, y: Labels, classes: int, seed: int = 0) -> Ambiguou
     distracted = np.flatnonzero(random.random(len(y)) < DISTRACTED)
     candidates[distracted, distractor[y[distracted]]] = True
     return AmbiguousSet(X, y, candidates)
-
-
-# ---- Splits ----
 
 
 @dataclass(frozen=True)
@@ -72,16 +66,12 @@ class Split:
         return cls(X[0], data.candidates[train], X[1], data.y[test])
 
 
-# ---- Selection ----
-
-
 def share_among_candidates(predicted: Labels, candidates: Candidates) -> float:
     """How many predictions are candidates: 1 - err^{0/1} of [thesis] section 6.1.1."""
     return float(np.mean(candidates[np.arange(len(predicted)), predicted]))
 
 
 def folds(examples: int, count: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Rows to train on and rows to validate on."""
     parts = np.array_split(np.random.default_rng(seed).permutation(examples), count)
     for held_out in parts:
         yield np.concatenate([part for part in parts if part is not held_out]), held_out

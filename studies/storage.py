@@ -38,7 +38,6 @@ def array(folder: Path, key: str) -> NDArray[Any]:
 
 
 def matrix(folder: Path, key: str) -> Any:
-    """A dense or CSR matrix."""
     if (folder / f"{key}.npy").exists():
         return array(folder, key)
     data, indices, indptr, shape = (array(folder, f"{key}_{part}") for part in _CSR)

@@ -110,12 +110,10 @@ def _river() -> Mapping[str, Callable[[], Any]]:
 
 
 def larank(max_patterns: int | None, forget: str = "least") -> LaRankClassifier:
-    """Ours."""
     return LaRankClassifier(C=C, gamma=GAMMA, max_patterns=max_patterns, forget=forget, n_jobs=1, random_state=0)
 
 
 def fourier(components: int) -> Mapped:
-    """Random Fourier features."""
     return Mapped(RBFSampler(gamma=GAMMA, n_components=components, random_state=0))
 
 
@@ -214,7 +212,6 @@ def _followers(size: int) -> Mapping[str, Callable[[], Any]]:
 
 
 def run(scope: Scope, say: Say) -> Findings:
-    """All learners, one after the other."""
     looks, chunk, drift_rows, drift_chunk, size = QUICK if scope.quick else WHOLE
     _, y, best = Drawn(SEED, 2).rows(TESTED)
     lengths: list[Length] = []

@@ -54,10 +54,7 @@ class Scope:
     ) -> tuple[str, ...]:
         """Return the data sets asked for, or the usual ones, that can be read; say which ones are omitted.
 
-        Raises
-        ------
-        FileNotFoundError
-            If none can be read.
+        Raises FileNotFoundError if none can be read.
         """
         wanted = tuple(self.datasets or (quick if self.quick else usual))
         found = tuple(name for name in wanted if is_available(source(name)))
@@ -138,7 +135,6 @@ class Findings:
         self.rows = defaultdict(list, self.rows)
 
     def add(self, **rows: Iterable[Any]) -> None:
-        """Add rows of these names."""
         for name, more in rows.items():
             self.rows[name] += more
 
@@ -150,11 +146,9 @@ class Findings:
         return numbers
 
     def to_tables(self) -> Sequence[Table]:
-        """Return what is printed."""
         return [*self.tables, of_rows("This version over the one before", self.rows["before"])]
 
     def to_claims(self) -> Sequence[Claim]:
-        """Return what the study is held to."""
         return [*(row.claim for row in self.rows["before"]), *self.claims]
 
     def to_lines(self) -> Sequence[str]:
@@ -185,9 +179,6 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-# ---- The study ----
-
-
 @dataclass(frozen=True)
 class Study:
     """One study.
@@ -214,7 +205,6 @@ class Study:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options that not every study has."""
         for name, given in {**self._shared_options(), **self.options}.items():
             parser.add_argument(*name.split(), **given)
 

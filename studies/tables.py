@@ -169,7 +169,6 @@ def band(low: float, high: float) -> str:
 
 
 def mean_and_deviation(values: Sequence[float], form: str = ".2f") -> str:
-    """Return the mean, and the standard deviation if there are several values."""
     if not len(values):
         return "-"
     return f"{np.mean(values):{form}}" + (f" ± {np.std(values, ddof=1):{form}}" if len(values) > 1 else "")

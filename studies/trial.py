@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 
 class Stopwatch:
@@ -46,19 +46,6 @@ def _status(key: str) -> int:
     return 1024 * int(kilobytes)
 
 
-class Trained(Protocol):
-    """What an adapter hands back, as far as this file cares."""
-
-    @property
-    def seconds(self) -> Stopwatch: ...
-    @property
-    def extra(self) -> Mapping[str, Any]: ...
-
-
-Data = TypeVar("Data")
-Fit = TypeVar("Fit", bound=Trained)
-
-
 def imported(requires: str) -> Any:
     """A module, or what `module:name` has by this name."""
     module, _, name = requires.partition(":")
@@ -66,18 +53,12 @@ def imported(requires: str) -> Any:
     return getattr(found, name) if name else found
 
 
-def train(requires: str, read: Callable[[], Data], fit: Callable[[Data], Fit]) -> tuple[Data, Fit, dict[str, Any]]:
-    """The data, the model, and what `studies.measure.Measurement` holds of the training."""
+def train(requires: str, read: Callable[[], Any], fit: Callable[[Any], Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the data, the `Fitted` model, and what `studies.measure.Measurement` holds of the training."""
     imported(requires)
     memory = PeakMemory()
     data = read()
     loaded = memory.peak()
     fitted = fit(data)
-    figures = {
-        "wall": fitted.seconds.wall,
-        "cpu": fitted.seconds.cpu,
-        "loaded": loaded,
-        "peak": memory.peak(),
-        "extra": dict(fitted.extra),
-    }
-    return data, fitted, figures
+    figures = {"wall": fitted.seconds.wall, "cpu": fitted.seconds.cpu, "loaded": loaded, "peak": memory.peak()}
+    return data, fitted, {**figures, "extra": dict(fitted.extra)}

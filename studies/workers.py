@@ -50,7 +50,6 @@ class Run:
 
 
 def _claims(runs: Sequence[Run]) -> list[Claim]:
-    """Two workers over the best of one."""
     claims = []
     for work, bar in BARS.items():
         of = {run.how: run.seconds for run in runs if run.work == work}

@@ -480,6 +480,11 @@ def assert_same_model(one, other, atol=None, but=()):
             np.testing.assert_array_equal(np.asarray(left), np.asarray(right), err_msg=name)
 
 
+def assert_near(found, expected, close):
+    """The difference is at most this part of the largest value, and of 1 if all are smaller."""
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=close * max(1, np.abs(expected).max()))
+
+
 def assert_same_result(one, other):
     """Certificates that differ in nothing but time; that of a transformer is one of its attributes."""
     if isinstance(one, TransformerMixin):
@@ -524,6 +529,15 @@ def assert_certified(case, model, labels, costs=1.0, values=None, close=1e-9):
     primal, dual = case.objective.certificate(model, K if values is None else values, labels, costs)
     assert model.result_.primal == pytest.approx(primal, rel=close, abs=1e-9)
     assert model.result_.dual == pytest.approx(dual, rel=close, abs=close * max(1.0, abs(primal)))
+
+
+# Refusals
+
+
+def refuses(message, call, *arguments, error=ValueError, **named):
+    """Assert that a call with these arguments raises an error with this message."""
+    with pytest.raises(error, match=message):
+        call(*arguments, **named)
 
 
 # Wrong parameters
@@ -653,63 +667,92 @@ def spoiled(X, place, value):
     return X
 
 
-def _csr(change, kind="csr"):
+def _csr(name, place, value, kind="csr"):
+    """Sparse examples with one number of their structure replaced."""
     stored = sparse.csr_matrix(X).asformat(kind)
-    change(stored)
+    getattr(stored, name)[place] = value
     return stored
 
 
 ROWS = "X must have row indices from 0 to 59, .*; got 1000000000"
 COLUMNS = r"X must have column indices from 0 to 3, .*; got 1000"
 STRUCTURE = "X must have an indptr that never decreases"
-# Examples, labels, the words that must be there.
-WRONG_DATA = {
-    "sparse without examples": (lambda: (sparse.csr_matrix(X[:0]), y[:0]), r"0 sample\(s\).*minimum of 1"),
-    "sparse without features": (lambda: (sparse.csr_matrix(X[:, :0]), y), r"0 feature\(s\).*minimum of 1"),
-    "a vector": (lambda: (X[:, 0], y), "Expected 2D array, got 1D array"),
-    "a number": (lambda: (3.0, y), "Expected 2D array, got scalar array"),
-    "three dimensions": (lambda: (X[:, :, None], y), "X with dim 3|Found array with dim 3"),
+LEAVES_ONE = "must leave at least two classes with a weight above zero"
+# What replaces the usual arguments of training, and the message.
+REFUSED = {
+    "sparse without examples": ({"X": sparse.csr_matrix(X[:0]), "y": y[:0]}, r"0 sample\(s\).*minimum of 1"),
+    "sparse without features": ({"X": sparse.csr_matrix(X[:, :0])}, r"0 feature\(s\).*minimum of 1"),
+    "a vector": ({"X": X[:, 0]}, "Expected 2D array, got 1D array"),
+    "a number": ({"X": 3.0}, "Expected 2D array, got scalar array"),
+    "three dimensions": ({"X": X[:, :, None]}, "X with dim 3|Found array with dim 3"),
     "words": (
-        lambda: ([["red"], ["green"]] * 30, y),
+        {"X": [["red"], ["green"]] * 30},
         r"column 0 holds 'red' in row 0\. larank\.TableEncoder .*could not convert string to float: 'red'",
     ),
     "objects": (
-        lambda: (np.where(X > 2, "red", X.astype(object)), y),
+        {"X": np.where(X > 2, "red", X.astype(object))},
         r"larank\.TableEncoder makes numbers of words and missing values.*could not convert string to float: 'red'",
     ),
     "an integer too large": (lambda: (np.where(X > 2, 10**400, X.astype(object)), y), r"column \d+ holds 10{400} in"),
     "NaN": (
-        lambda: (spoiled(X, (3, 2), np.nan), y),
+        {"X": spoiled(X, (3, 2), np.nan)},
         r"column 2 holds nan in row 3\. larank\.TableEncoder .*Input X contains NaN",
     ),
-    "infinity": (
-        lambda: (spoiled(X, (3, 2), np.inf), y),
-        r"column 2 holds inf in row 3\. Input X contains infinity",
+    "infinity": ({"X": spoiled(X, (3, 2), np.inf)}, r"column 2 holds inf in row 3\. Input X contains infinity"),
+    "minus infinity": ({"X": spoiled(X, (3, 2), -np.inf)}, "Input X contains infinity"),
+    "sparse NaN": ({"X": sparse.csr_matrix(spoiled(X, (3, 2), np.nan))}, "Input X contains NaN"),
+    "sparse infinity": ({"X": sparse.csr_matrix(spoiled(X, (3, 2), np.inf))}, "Input X contains infinity"),
+    "column too large": ({"X": _csr("indices", 5, 1000)}, COLUMNS),
+    "rows that run backwards": ({"X": _csr("indptr", 5, 100)}, STRUCTURE),
+    "columns that run backwards": ({"X": _csr("indptr", 2, 2**30, "csc")}, STRUCTURE),
+    "row of a triple too large": ({"X": _csr("row", 5, 10**9, "coo")}, ROWS),
+    "too few labels": ({"y": y[:5]}, r"inconsistent numbers of samples: \[60, 5\]"),
+    "continuous labels": ({"y": X[:, 0]}, "Unknown label type: continuous"),
+    "NaN as a label": ({"y": np.where(y == 0, np.nan, y)}, "Input y contains NaN"),
+    "no labels": ({"y": None}, "requires y to be passed, but the target y is None"),
+    "all zero": ({"sample_weight": np.zeros(60)}, "(?i)sample.weight"),
+    "too few weights": ({"sample_weight": np.ones(59)}, r"sample_weight.shape == \(59,\), expected \(60,\)"),
+    "NaN as a weight": ({"sample_weight": np.full(60, np.nan)}, "Input sample_weight contains NaN"),
+    "infinite weights": ({"sample_weight": np.full(60, np.inf)}, "Input sample_weight contains infinity"),
+    "two columns of weights": ({"sample_weight": np.ones((60, 2))}, "[Ss]ample.weight"),
+    "one class of numbers": ({"y": np.zeros(60, int)}, "y must hold at least two classes, got one class: 0$"),
+    "one class of words": ({"y": np.full(60, "oak")}, "y must hold at least two classes, got one class: 'oak'$"),
+    "one class with weights": ({"sample_weight": (y == 1).astype(float)}, LEAVES_ONE),
+    "one class with class weights": ({"class_weight": {0: 0.0, 1: 0.0}}, LEAVES_ONE),
+    "examples alone": ({"validation": X}, r"validation must be a pair \(X, y\), got ndarray"),
+    "a count": ({"validation": 3}, r"validation must be a pair \(X, y\), got int"),
+    "two features": ({"validation": (X[:, :2], y)}, "X has 2 features, but ESTIMATOR is expecting 4"),
+    "five labels": ({"validation": (X, y[:5])}, "inconsistent numbers of samples"),
+    "other labels": ({"validation": (X, y + 9)}, "validation must have labels that y has too"),
+    "words as labels": ({"validation": (X, y.astype(str))}, "validation must have labels that y has too"),
+    "two columns of labels": ({"y": np.column_stack([y, y])}, "y should be a 1d array"),
+    "a negative weight": (
+        {"sample_weight": np.where(np.arange(60) == 3, -0.5, 1.0)},
+        "^sample_weight must be finite and not negative, got -0.5 for example 3; "
+        "a negative weight would reward errors. Use 0 to omit an example$",
     ),
-    "minus infinity": (lambda: (spoiled(X, (3, 2), -np.inf), y), "Input X contains infinity"),
-    "sparse NaN": (lambda: (sparse.csr_matrix(spoiled(X, (3, 2), np.nan)), y), "Input X contains NaN"),
-    "sparse infinity": (lambda: (sparse.csr_matrix(spoiled(X, (3, 2), np.inf)), y), "Input X contains infinity"),
-    "column too large": (lambda: (_csr(lambda A: A.indices.__setitem__(5, 1000)), y), COLUMNS),
-    "rows that run backwards": (lambda: (_csr(lambda A: A.indptr.__setitem__(5, 100)), y), STRUCTURE),
-    "columns that run backwards": (lambda: (_csr(lambda A: A.indptr.__setitem__(2, 2**30), "csc"), y), STRUCTURE),
-    "row of a triple too large": (lambda: (_csr(lambda A: A.row.__setitem__(5, 10**9), "coo"), y), ROWS),
+    "an unknown class": ({"class_weight": {17: 1.0}}, "not in class_weight"),
+    "weightless classes": ({"class_weight": dict.fromkeys(range(3), 0)}, "leave no example with a weight above zero"),
+    "no symmetry": (
+        {"X": spoiled(K, (3, 7), 0.123), "kernel": "precomputed"},
+        r"symmetric, got X\[3, 7\] = 0.123 and X\[7, 3\] =",
+    ),
+    "kernel of NaN": ({"X": spoiled(K, (3, 7), np.nan), "kernel": "precomputed"}, "Input X contains NaN"),
+    "kernel of infinity": ({"X": spoiled(K, (3, 7), np.inf), "kernel": "precomputed"}, "Input X contains infinity"),
+    "twenty columns": (
+        {"X": K[:, :20], "kernel": "precomputed"},
+        r"X must be a square matrix .*kernel='precomputed', got \(60, 20\)",
+    ),
 }
-# For all ways to the data.
-WRONG_LABELS = {
-    "too few labels": (y[:5], r"inconsistent numbers of samples: \[60, 5\]"),
-    "continuous labels": (X[:, 0], "Unknown label type: continuous"),
-    "NaN as a label": (np.where(y == 0, np.nan, y), "Input y contains NaN"),
-    "no labels": (None, "requires y to be passed, but the target y is None"),
-    "two columns of labels": (np.column_stack([y, y]), "y should be a 1d array"),
-}
-ONE_CLASS = {"0": np.zeros(60, int), "'oak'": np.full(60, "oak")}
-WRONG_WEIGHTS = {
-    "all zero": (np.zeros(60), "(?i)sample.weight"),
-    "too few": (np.ones(59), r"sample_weight.shape == \(59,\), expected \(60,\)"),
-    "NaN": (np.full(60, np.nan), "Input sample_weight contains NaN"),
-    "infinite": (np.full(60, np.inf), "Input sample_weight contains infinity"),
-    "two columns": (np.ones((60, 2)), "[Ss]ample.weight"),
-}
+
+
+def refused():
+    for (what, (arguments, _)), case in itertools.product(REFUSED.items(), CASES):
+        learns = case.is_classifier or what == "a negative weight" or {"y", "sample_weight"}.isdisjoint(arguments)
+        takes = case.takes_matrices if "X" in arguments else learns
+        if takes and all(name in ("X", "y") or case.takes(name) or case.passes(name) for name in arguments):
+            yield pytest.param(case, what, id=f"{case}-{what}")
+
 
 # Layouts
 

@@ -17,17 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.fixes import parse_version
 
 import larank
-from checks import (
-    X,
-    assert_same_model,
-    classifiers,
-    every_estimator,
-    of_matrices,
-    scores,
-    those,
-    transformers,
-    y,
-)
+from checks import X, assert_same_model, classifiers, every_estimator, of_matrices, scores, those, transformers, y
 
 WEIGHTS = np.where(np.arange(60) % 5 == 0, 4.0, 0.5)
 ON_DEVICE = strict.Device("device1")

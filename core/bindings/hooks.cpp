@@ -1,10 +1,12 @@
 // The module that only test builds have: what tests look at inside sessions, and hot units on one example.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include "ambiguous/pairwise.hpp"
@@ -17,6 +19,7 @@
 #include "kernel/mcsvm.hpp"
 #include "kernel/perceptron.hpp"
 #include "kernel/tracking.hpp"
+#include "memory/rowcache.hpp"
 #include "simd/units.hpp"
 
 namespace {
@@ -173,6 +176,23 @@ auto pairwise_solution(Vector<double> scores, Vector<double> weights, double kap
     return beta;
 }
 
+void bind_row_cache(nb::module_& m) {
+    using Cache = larank::RowCache<double>;
+    nb::class_<Cache>(m, "RowCache")
+        .def(nb::init<int64_t, int64_t, int64_t>(), "examples"_a, "bytes"_a, "in_use"_a)
+        .def("has", &Cache::has)
+        .def("find",
+             [](Cache& cache, int64_t example, int64_t columns) -> std::optional<std::vector<double>> {
+                 const double* const row = cache.find(example);
+                 return row ? std::optional(std::vector<double>(row, row + columns)) : std::nullopt;
+             })
+        .def("insert", [](Cache& cache, int64_t example, Vector<double> row) { cache.insert(example, row.data()); })
+        .def("forget", &Cache::forget)
+        .def("narrow", &Cache::narrow)
+        .def_prop_ro("rows", &Cache::rows)
+        .def_prop_ro("bytes", &Cache::bytes);
+}
+
 }  // namespace
 
 NB_MODULE(_core_hooks, m) {
@@ -182,6 +202,7 @@ NB_MODULE(_core_hooks, m) {
     bind_session_hooks<float>(m);
     bind_session_hooks<double>(m);
     bind_chain_hooks(m);
+    bind_row_cache(m);
     concepts::bind_labeler<double>(m, "ConceptLabelerInDouble");
     m.def("pairwise_ascent", &pairwise_ascent, "scores"_a.noconvert(), "weights"_a.noconvert());
     m.def("pairwise_solution", &pairwise_solution, "scores"_a.noconvert(), "weights"_a.noconvert(), "kappa"_a,

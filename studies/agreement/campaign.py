@@ -25,21 +25,11 @@ LIMIT, QUICK_LIMIT = 3.0, 0.5
 _EVERY = 50  # problems, progress is told
 
 
-# ---- One run ----
-
-
 def run_problem(problem: Problem, limit: float | None) -> Run:
     """Fit, find the optimum by other means, and compare."""
-    about: dict[str, Any] = {
-        "number": problem.number,
-        "estimator": problem.estimator,
-        "kernel": problem.kernel,
-        "formulation": problem.formulation,
-        "C": float(problem.parameters.get("C", math.nan)),
-        "tol": problem.tol,
-        "constructor": problem.constructor,
-        "drawn": problem.drawn,
-    }
+    names = "number", "estimator", "kernel", "formulation", "tol", "constructor", "drawn"
+    about: dict[str, Any] = {name: getattr(problem, name) for name in names}
+    about["C"] = float(problem.parameters.get("C", math.nan))
     began = time.perf_counter()
     try:
         with warnings.catch_warnings():
@@ -74,9 +64,6 @@ def run_problem(problem: Problem, limit: float | None) -> Run:
         witnesses={name: abs(value - interval.optimum) / scale for name, (value, _) in interval.witnesses.items()},
         failures=(unsound if problem.is_extreme else broken)(solution, result, machine, interval),
     )
-
-
-# ---- The study ----
 
 
 def run(scope: Scope, say: Say) -> Campaign:
@@ -132,6 +119,7 @@ def _natural(text: str) -> int:
     return number
 
 
+_EXTREME = "scales from 1e-8 to 1e8, costs to 1e8, and only the rule that holds for every estimator"
 STUDY = Study(
     name="agreement",
     title="Random problems: every certificate against a general solver, LIBSVM and LIBLINEAR",
@@ -142,15 +130,12 @@ STUDY = Study(
         "--first": {"type": _natural, "default": 0, "metavar": "NUMBER", "help": "the number to begin with"},
         "--seed": {"type": _natural, "default": 0, "help": "other problems for the same numbers"},
         "--estimators": {"nargs": "+", "choices": tuple(ESTIMATORS), "default": (), "metavar": "NAME"},
-        "--extreme": {
-            "action": "store_true",
-            "help": "scales from 1e-8 to 1e8, costs to 1e8, and only the rule that holds for every estimator",
-        },
+        "--extreme": {"action": "store_true", "help": _EXTREME},
         "--limit": {"type": float, "metavar": "SECONDS", "help": f"of each training; {LIMIT:g}"},
         "--log": {
             "type": Path,
             "metavar": "FILE",
-            "help": "append runs as lines of JSON; those in it are not repeated",
+            "help": "append runs as JSON lines; those in it are not repeated",
         },
     },
 )

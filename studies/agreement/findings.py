@@ -151,7 +151,6 @@ def _add(table: Table, estimator: str, kernel: str, runs: Sequence[Run]) -> None
 
 
 def _single(run: Run, seed: int, is_extreme: bool) -> list[str]:
-    """All figures of a run, a line each."""
     figures = {name: value for name, value in asdict(run).items() if name != "failures"}
     return [
         *(f"{name:18} {value}" for name, value in figures.items()),

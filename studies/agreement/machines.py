@@ -47,7 +47,6 @@ class Interval:
 
     @property
     def width(self) -> float:
-        """Over the optimum."""
         return max(0.0, self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
     @property
@@ -409,7 +408,6 @@ class Logistic(Machine):
         return self.primal(Solution(rows @ V, 0.5 * float((is_weight * V**2).sum())))
 
     def _at(self, rows: Array, is_weight: Array, V: Array) -> tuple[float, Array, Array]:
-        """Value, gradient and Hessian."""
         gradients, hessians = _smooth_losses(self.problem, rows @ V)[1], self._hessians(rows @ V)
         width, k = V.shape
         hessian = np.zeros((width, k, width, k))
@@ -427,9 +425,6 @@ def _features(K: Array) -> tuple[Array, float]:
     omitted = 4 * len(K) * EPS * float(values[-1])
     keep = values > omitted
     return np.asarray(vectors[:, keep] * np.sqrt(values[keep])), omitted
-
-
-# ---- Hulls ----
 
 
 class Hulls(Machine):

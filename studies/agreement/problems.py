@@ -147,7 +147,6 @@ def _shown(value: Any) -> str:
 
 
 def draw(seed: int, number: int, breadth: Breadth = USUAL) -> Problem:
-    """Return problem `number` of the campaign with this seed."""
     random = np.random.default_rng([seed, number])
     names = list(ESTIMATORS)
     shares = np.array([1.0 if breadth.is_extreme else share for share, _ in ESTIMATORS.values()])
@@ -296,7 +295,6 @@ def _kernel(sampler: Sampler, examples: Examples, name: str) -> DrawnKernel:
 
 
 def kernel_values(X: Array, kernel: str, gamma: Any = "scale", degree: int = 3, coef0: float = 0.0) -> Array:
-    """All kernel values of X, from the definitions."""
     if gamma == "scale":
         gamma = 1 / (X.shape[1] * X.var()) if X.var() > 0 else 1.0
     if kernel == "linear":

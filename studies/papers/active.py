@@ -209,7 +209,6 @@ def adult_claim(found: Means) -> Claim:
 
 
 def asking_lines(dataset: str, found: Means) -> list[str]:
-    """Return the errors and seconds of learning from labels that are asked for."""
     ends = {selection: points[-1] for selection, points in found.items() if points}
     told = ", ".join(f"{selection} {at.error:.2f} % in {digits(at.seconds)} s" for selection, at in ends.items())
     lines = [f"{dataset}, {max(at.labels for at in ends.values())} labels: {told}."]
@@ -219,7 +218,6 @@ def asking_lines(dataset: str, found: Means) -> list[str]:
 
 
 def _run(scope: Scope, say: Say) -> Findings:
-    """Return test errors by labels, seconds and support vectors."""
     protocols = QUICK if scope.quick else PROTOCOLS
     curves = []
     for dataset in scope.present(PROTOCOLS, QUICK_DATASETS, say, lambda name: BINARY[name].source):

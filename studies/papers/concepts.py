@@ -13,9 +13,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from studies.papers import concepttables as shown
-from studies.papers.conceptrows import TokenRows, sentence_errors
 from studies.papers.concepttables import BLIND, BOTH, KNOWING, MEMORY, METHODS, OF_BOTH, TAGGER, Method
 from studies.papers.experiment import timed_fit
 from studies.study import Say, Scope, Study
@@ -80,11 +81,62 @@ def _first(universes: Any, size: int | None) -> Any:
 
 
 def _error(labeler: Any, triples: Any) -> float:
-    """Sentences with a wrong label, in percent."""
     return 100 * (1 - float(labeler.score(triples.words, triples.concepts, triples.universes)))
 
 
 # ---- Table C.2 ----
+
+Rows = tuple[csr_matrix, NDArray[np.int64]]
+"""A row for each token of all sentences, and how many tokens each sentence has: what a `SequenceTagger` takes."""
+
+
+class TokenRows:
+    """Which words stand where in the window of a token, and which facts hold in the whole universe.
+
+    A token has a feature for each position of the window: the word there, or that the sentence does not reach so far.
+    For each relation and each concept it has a feature for what the relation gives, if it gives something. These are
+    the same for all tokens of a sentence.
+    """
+
+    def __init__(self, sentences: Iterable[Sequence[str]], window: int, relations: Sequence[str]) -> None:
+        words = sorted({word for sentence in sentences for word in sentence})
+        self._numbers = {word: number for number, word in enumerate(words)}
+        self._window, self._relations = window, tuple(relations)
+
+    def of(self, triples: Any) -> Rows:
+        lengths = np.array([len(sentence) for sentence in triples.words], dtype=np.int64)
+        features, width = self._words(triples.words, lengths)
+        is_there = np.ones(features.shape, dtype=bool)
+        for relation in self._relations:
+            table = getattr(triples, relation).astype(np.int64)
+            n_concepts = table.shape[1]
+            found = np.repeat(width + table + n_concepts * np.arange(n_concepts), lengths, axis=0)
+            features = np.concatenate([features, found], axis=1)
+            is_there = np.concatenate([is_there, np.repeat(table >= 0, lengths, axis=0)], axis=1)
+            width += n_concepts**2
+        starts = np.concatenate([[0], np.cumsum(is_there.sum(axis=1))])
+        ones = np.ones(starts[-1], dtype=np.float32)
+        return csr_matrix((ones, features[is_there], starts), shape=(len(features), width)), lengths
+
+    def _words(self, sentences: Sequence[Sequence[str]], lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+        """The features of the window of every token, and how many there are. Unknown words count as the end."""
+        beyond = len(self._numbers)
+        numbers = np.array([self._numbers.get(word, beyond) for sentence in sentences for word in sentence])
+        whole = np.repeat(lengths, lengths)
+        place = np.arange(len(numbers)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        columns = []
+        for position in range(self._window):
+            offset = position - self._window // 2
+            inside = (place + offset >= 0) & (place + offset < whole)
+            word = np.full(len(numbers), beyond)
+            word[inside] = numbers[np.flatnonzero(inside) + offset]
+            columns.append(position * (beyond + 1) + word)
+        return np.stack(columns, axis=1), self._window * (beyond + 1)
+
+
+def sentence_errors(found: NDArray[Any], right: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which sentences have a wrong label, by the labels of all tokens."""
+    return np.logical_or.reduceat(found != right, np.cumsum(lengths) - lengths)
 
 
 def _table(trials: Sequence[Trial], say: Say) -> list[shown.RowErrors]:
@@ -146,8 +198,9 @@ def _simulation(trials: Sequence[Trial]) -> list[shown.Cell]:
     symbols = {name for names in train.concepts for name in names}
     kinds = Counter(CONCEPTS[name] for name in symbols if name in CONCEPTS)
     plain = {word for part in make_ambiguous_house(random_state=FIRST_SEED) for one in part for word in one.words}
-    meanings = _meanings(train)
-    words = [word for sentence in train.words for word in sentence]
+    words, meanings = [word for sentence in train.words for word in sentence], defaultdict[str, set[str]](set)
+    for word, concept in zip(words, (name for names in train.concepts for name in names), strict=True):
+        meanings[word].add(concept)
     several = {word for word, found in meanings.items() if len(found) > 1}
     counts = {
         "concepts": ("58", sum(kinds.values())),
@@ -165,15 +218,6 @@ def _simulation(trials: Sequence[Trial]) -> list[shown.Cell]:
         "test triples": ("20000", len(test.words)),
     }
     return [shown.Cell(what, *both, ".1f" if "%" in what else "d") for what, both in counts.items()]
-
-
-def _meanings(triples: Any) -> dict[str, set[str]]:
-    """By word, the concepts it stands for."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for words, concepts in zip(triples.words, triples.concepts, strict=True):
-        for word, concept in zip(words, concepts, strict=True):
-            found[word].add(concept)
-    return found
 
 
 # ---- Table C.3 ----
@@ -296,9 +340,6 @@ def _timed_parts(labeler: Any, triples: Any) -> dict[str, float]:
     return {**parts, "checks and names, Python": max(0.0, whole - sum(parts.values()))}
 
 
-# ---- The whole ----
-
-
 def _run(scope: Scope, say: Say) -> shown.ConceptFigures:
     sizes = QUICK_SIZES if scope.quick else SIZES
     trials = [Trial(seed, sizes) for seed in scope.seed_range(SEEDS)]
@@ -314,12 +355,6 @@ def _run(scope: Scope, say: Say) -> shown.ConceptFigures:
     return shown.ConceptFigures(sizes, **found, quick=scope.quick, seeds_note=_SEEDS_NOTE, tagger_note=_TAGGER_NOTE)
 
 
-STUDY = Study(
-    "concepts",
-    "Words labelled by what is known of the world (thesis, tables C.2 and C.3)",
-    _run,
-    datasets=("house",),
-    draw=shown.draw,
-    has_seeds=True,
-    options={"--parts": {"nargs": "+", "choices": PARTS, "default": PARTS, "help": "only these parts"}},
-)
+_TITLE = "Words labelled by what is known of the world (thesis, tables C.2 and C.3)"
+_OPTIONS = {"--parts": {"nargs": "+", "choices": PARTS, "default": PARTS, "help": "only these parts"}}
+STUDY = Study("concepts", _TITLE, _run, ("house",), draw=shown.draw, has_seeds=True, options=_OPTIONS)

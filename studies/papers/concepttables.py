@@ -163,7 +163,6 @@ class ConceptFigures(Findings):
         return {**super().to_dict(), "means": dict(self.means())}
 
     def to_claims(self) -> list[Claim]:
-        """Return what mean test errors, errors from bags and speed are held to."""
         if self.quick:
             return []
         means = self.means()
@@ -196,8 +195,10 @@ class ConceptFigures(Findings):
         return [*tables, self._weak(), self._curve(), self._speed(), self._shares()]
 
     def of(self, row: str) -> list[RowErrors]:
-        """Of all seeds."""
         return [one for one in self.errors if one.row == row]
+
+    def close(self, row: str) -> list[Closeness]:
+        return [one for one in self.closeness if one.row == row]
 
     def means(self) -> Errors:
         found = {row: float(np.mean([one.test for one in self.of(row)])) for row in METHODS if self.of(row)}
@@ -256,10 +257,6 @@ class ConceptFigures(Findings):
 
     # ---- Table C.3 ----
 
-    def close(self, row: str) -> list[Closeness]:
-        """Of all seeds."""
-        return [one for one in self.closeness if one.row == row]
-
     def _neighbours(self) -> Table:
         notes = ["By Euclidean distance of concept_vectors_, NN_OF with both relations and with none, first seed."]
         table = Table("Nearest concepts (thesis, table C.3)", ("concept", "thesis", KNOWING, BLIND), notes)
@@ -299,7 +296,6 @@ class ConceptFigures(Findings):
         return table
 
     def by_size(self) -> dict[int, list[Point]]:
-        """Return the points of all seeds by the size of the training set."""
         return {size: [at for at in self.points if at.size == size] for size in sorted({at.size for at in self.points})}
 
     def _curve(self) -> Table:
@@ -354,7 +350,6 @@ def _figures(found: Sequence[Any], *names: str) -> list[str]:
 
 
 def draw(outcome: ConceptFigures, figure: Any) -> None:
-    """The learning curve, and table C.2 as bars."""
     figure.set_size_inches(11, 4)
     curve, bars = figure.subplots(1, 2)
     curve.set(title="Order-free, both relations", xlabel="training triples", ylabel="test error (%)")

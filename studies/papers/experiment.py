@@ -45,7 +45,6 @@ def in_parallel(run: Callable[[Any], Any], jobs: Sequence[Any], quick: bool) -> 
 
 
 def error_percent(model: Any, data: Dataset) -> float:
-    """Of the test examples."""
     return 100.0 * float(np.mean(model.predict(data.X_test) != data.y_test))
 
 
@@ -71,11 +70,9 @@ class Entry(Generic[Run]):
     runs: tuple[Run, ...]
 
     def values(self, figure: str) -> list[float]:
-        """One figure of every run."""
         return [float(getattr(run, figure)) for run in self.runs]
 
     def mean(self, figure: str) -> float:
-        """Mean over the runs."""
         return float(np.mean(self.values(figure)))
 
     def over(self, several: str = "seeds", one: str = "seed ") -> str:
@@ -118,7 +115,6 @@ class Published:
         ]
 
     def claims(self, entries: Iterable[Entry[Any]]) -> list[Claim]:
-        """Return what the means are held to."""
         return [
             Claim(f"{entry.dataset}, {entry.algorithm}: mean {self.columns[figure]} {mean:.4g}", mean, *limits)
             for entry in entries
@@ -198,9 +194,13 @@ class Published:
 Named = TypeVar("Named")
 
 
-def by_dataset(items: Iterable[Named]) -> dict[str, list[Named]]:
-    """Entries, runs or curves by the data set they are of, in the order in which they come."""
+def grouped(items: Iterable[Named], by: str) -> dict[str, list[Named]]:
+    """Return entries, runs or curves by this attribute, in the order in which they come."""
     groups: dict[str, list[Named]] = {}
     for one in items:
-        groups.setdefault(one.dataset, []).append(one)  # type: ignore[attr-defined]
+        groups.setdefault(getattr(one, by), []).append(one)
     return groups
+
+
+def by_dataset(items: Iterable[Named]) -> dict[str, list[Named]]:
+    return grouped(items, "dataset")

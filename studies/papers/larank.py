@@ -106,14 +106,9 @@ class Run:
     status: str
 
 
+_COLUMNS = {"error": "error %", "dual": "dual", "kernels": "kernels 1e6", "seconds": "seconds", "patterns": "patterns"}
 PUBLISHED = Published(
-    columns={
-        "error": "error %",
-        "dual": "dual",
-        "kernels": "kernels 1e6",
-        "seconds": "seconds",
-        "patterns": "patterns",
-    },
+    columns=_COLUMNS,
     rows=PAPER,
     expected=EXPECTED,
     whole=frozenset({"dual", "patterns"}),
@@ -134,16 +129,8 @@ def _train(model: Any, data: Dataset, seed: int, *, watch: bool = False) -> Run:
     followed = {"validation": (data.X_test, data.y_test)} if watch else {}
     seconds = timed_fit(model, data.X_train, data.y_train, **followed)
     result = model.result_
-    return Run(
-        seed=seed,
-        error=error_percent(model, data),
-        dual=float(result.dual),
-        kernels=result.kernel_values / 1e6,
-        seconds=seconds,
-        patterns=int(result.support_patterns),
-        argmax=result.argmax_calls / 1e3,
-        status=result.status,
-    )
+    counts = result.kernel_values / 1e6, seconds, int(result.support_patterns), result.argmax_calls / 1e3
+    return Run(seed, error_percent(model, data), float(result.dual), *counts, result.status)
 
 
 def _data(dataset: str, quick: bool) -> Dataset:
@@ -204,7 +191,6 @@ def _table2(scope: Scope, say: Say, algorithms: Iterable[str] = (GAP, ONE_PASS, 
 
 
 def exact_rows(scope: Scope, say: Say) -> Findings:
-    """Run the rows of MCSVM only."""
     scope = replace(scope, datasets=scope.datasets or (QUICK if scope.quick else FIGURE1_DATASETS))
     return _table2(scope, say, (EXACT,))
 
@@ -251,8 +237,6 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """The test error of one training on its way."""
-
     dataset: str
     algorithm: str
     seed: int

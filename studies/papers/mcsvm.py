@@ -70,7 +70,6 @@ class Task:
     C: float
 
     def sparse(self) -> Task:
-        """The same with CSR inputs."""
         X_train, X_test = (sparse.csr_matrix(X) for X in (self.data.X_train, self.data.X_test))
         return replace(self, data=replace(self.data, X_train=X_train, X_test=X_test))
 
@@ -146,24 +145,10 @@ def _train(task: Task, published: Published, seed: int, version: str = "", time_
             raise KeyboardInterrupt
         error = 100.0 * float(np.mean(session.scores(X_test).argmax(axis=1) != y_test))
     at, operations = outcome.history[-1], session.operations
-    return Run(
-        dataset=task.name,
-        version=version,
-        examples=n,
-        seed=seed,
-        epsilon=published.epsilon,
-        cooling=published.cooling,
-        seconds=seconds,
-        elapsed=elapsed,
-        rounds=operations["rounds"],
-        kernel_rows=operations["kernel_rows"],
-        patterns=at.support_patterns,
-        dual=at.dual,
-        violation=at.violation,
-        error=error,
-        status=outcome.status,
-        path=tuple((round(point.iterations * n), point.dual) for point in outcome.history),
-    )
+    took = seconds, elapsed, operations["rounds"], operations["kernel_rows"]
+    reached = at.support_patterns, at.dual, at.violation, error, outcome.status
+    path = tuple((round(point.iterations * n), point.dual) for point in outcome.history)
+    return Run(task.name, version, n, seed, published.epsilon, published.cooling, *took, *reached, path)
 
 
 # ---- What the figures share ----
@@ -389,7 +374,6 @@ FIGURES = {
 
 
 def _everything(scope: Scope, say: Say) -> Findings:
-    """Run the three figures and the table."""
     parts = {name: run(scope, say) for name, (_, run, _) in FIGURES.items()} | {"table2": exact_rows(scope, say)}
     tables = [table for part in parts.values() for table in part.tables]
     numbers = {name: part.others for name, part in parts.items()}

@@ -82,12 +82,10 @@ class Scores:
 
 
 def _f1(scores: Iterable[Scores], dataset: str, variant: str, level: int | None) -> list[float]:
-    """Return the F1 of all splits."""
     return [found.f1 for found in scores if (found.dataset, found.variant, found.level) == (dataset, variant, level)]
 
 
 def _of(curves: Iterable[Curve], strategy: str, level: int, update: str = "margin") -> list[Curve]:
-    """Return the curves of all seeds."""
     wanted = (strategy, level, update)
     return [curve for curve in curves if (curve.strategy, curve.level, curve.update) == wanted]
 
@@ -250,7 +248,6 @@ def _question_scores(scope: Scope, say: Say) -> list[Scores]:
 
 
 def _run(scope: Scope, say: Say) -> Findings:
-    """Return alignment errors on the house, and F1 on the child's world and on GeoQuery."""
     chosen = scope.present(DATASETS, DATASETS[:2], say, lambda name: name if name == GEOQUERY else GENERATED)
     curves = _curves(scope, say) if HOUSE in chosen else []
     scores = _child_scores(scope, say) if CHILD in chosen else []
@@ -264,7 +261,6 @@ def _run(scope: Scope, say: Say) -> Findings:
 
 
 def _draw(outcome: Findings, figure: Any) -> None:
-    """Figures 6.3 and 6.4 side by side."""
     figure.set_size_inches(10, 4)
     curves = outcome.others["curves"]
     levels, strategies = figure.subplots(1, 2, sharey=True)

@@ -61,13 +61,8 @@ FULL = Protocol(
     drawn_splits=10,
     shares=(1, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64),
 )
-QUICK = Protocol(
-    train=dict.fromkeys(SMALL, (60, 90, 150)),
-    grid=Grid(widths=(1.0, 2.0), costs=(1.0, 100.0)),
-    splits=2,
-    drawn_splits=1,
-    shares=(1, 1 / 2, 1 / 8),
-)
+_FEW = dict.fromkeys(SMALL, (60, 90, 150)), Grid(widths=(1.0, 2.0), costs=(1.0, 100.0))
+QUICK = Protocol(*_FEW, splits=2, drawn_splits=1, shares=(1, 1 / 2, 1 / 8))
 
 
 # ---- Table 1.1 ----
@@ -118,8 +113,6 @@ def _split(dataset: str, train: int, seed: int) -> Dataset:
 
 @dataclass(frozen=True)
 class Cell(Entry[Run]):
-    """One algorithm at one size."""
-
     size: str
     train: int
 
@@ -249,13 +242,10 @@ def _setting(cell: Cell) -> list[str]:
 
 @dataclass(frozen=True)
 class Maps:
-    """The points of figure 1.1 of one data set."""
-
     dataset: str
     points: Sequence[Point]
 
     def values(self, name: str, share: float, figure: str = "error") -> np.ndarray:
-        """Return a figure of a map on all splits, with this share of the training points."""
         return np.array([getattr(at, figure) for at in self.points if (at.map, at.share) == (name, share)])
 
     def mean(self, name: str, share: float, figure: str = "error") -> float:
@@ -299,7 +289,6 @@ FEW = 1 / 8
 
 
 def row_claim(dataset: str, cells: Cells) -> Claim:
-    """Return the claim of table 1.1 about a data set."""
     means = [cells[size, MSVM].mean("error") for size in SIZES]
     away = ", ".join(f"{mean - paper:+.2f}" for mean, (paper, _) in zip(means, PAPER[dataset], strict=False))
     falls = means[0] > means[1] > means[2]
@@ -323,13 +312,10 @@ def map_claims(points: Iterable[Point]) -> list[Claim]:
 
 def _times(maps: Maps) -> str:
     """With the share that is judged, and with the least."""
-    told = [
-        ", ".join(f"{name} {ratio:.2f}" for name, ratio in maps.ratios(at).items()) for at in (FEW, maps.shares[-1])
-    ]
-    few, least = told
-    return (
-        f"with 1/{1 / FEW:g} of the points the error is {few} times that of all, with 1/{1 / maps.shares[-1]:g} {least}"
-    )
+    ratios = (maps.ratios(at).items() for at in (FEW, maps.shares[-1]))
+    few, least = (", ".join(f"{name} {ratio:.2f}" for name, ratio in these) for these in ratios)
+    words = f"with 1/{1 / FEW:g} of the points the error is {few} times that of all"
+    return f"{words}, with 1/{1 / maps.shares[-1]:g} {least}"
 
 
 def _reaches(maps: Maps) -> Claim:
@@ -386,7 +372,6 @@ def _difference(first: np.ndarray, second: np.ndarray, looks: int) -> tuple[floa
 
 
 def _run(scope: Scope, say: Say) -> Findings:
-    """Run the experiments of table 1.1 and figure 1.1."""
     protocol = QUICK if scope.quick else FULL
     seeds = range(scope.seeds or protocol.splits)
     groups: dict[str, Cells] = {}

@@ -58,7 +58,6 @@ class Row:
     seconds: Mapping[str, float]
 
     def mean(self, formulation: str) -> float:
-        """Mean test accuracy in percent."""
         return float(np.mean(self.accuracy[formulation]))
 
     def deviation(self, formulation: str) -> float:
@@ -141,7 +140,6 @@ def _row(dataset: str, protocol: Protocol, say: Say) -> Row:
 
 
 def compare(scope: Scope, say: Say) -> Findings:
-    """Run the experiment on those of the protocol's data sets that are present."""
     protocol = QUICK if scope.quick else FULL
     datasets = scope.present(protocol.datasets, protocol.datasets, say)
     protocol = replace(protocol, partitions=scope.seeds or protocol.partitions, datasets=datasets)

@@ -64,7 +64,6 @@ class Defaults:
 
     @classmethod
     def of(cls, X: Rows, widths: Iterable[float]) -> Defaults:
-        """Of these training examples."""
         distances = pdist(X)
         found = cls(float(np.median(distances)), {})
         return cls(found.sigma, {width: _default_cost(distances, found.gamma(width), len(X)) for width in widths})
@@ -135,7 +134,6 @@ def features_of(gamma: float, trace_error: float | None = None) -> Any:
 
 
 def wrong(model: Any, Z: Rows, y: Labels) -> int:
-    """The number of examples that are predicted wrongly."""
     return int(np.sum(model.predict(Z) != y))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from studies.datasets import FOLDS, SEQUENCES, Dataset, load_sequences
-from studies.papers.experiment import Entry, Published, by_dataset, timed_fit
+from studies.papers.experiment import Entry, Published, by_dataset, grouped, timed_fit
 from studies.study import Findings, Say, Scope, Study
 from studies.tables import Table, digits
 
@@ -142,7 +142,6 @@ def slope(timings: Sequence[Timing]) -> float:
 
 
 def _settings(dataset: str, algorithm: str) -> dict[str, Any]:
-    """Of `SequenceTagger`."""
     solver = SOLVERS[algorithm]
     reprocess, order = (
         getattr(PARAMETERS[dataset], f"{solver['inference']}_{name}") for name in ("reprocess", "order")
@@ -187,14 +186,6 @@ def _accuracy(true: Any, predicted: Any) -> float:
 _NAMES = {OCR: "OCR", CHUNKING: "CHUNKING (CoNLL-2000)", SPEECH: "Parts of speech (EWT)"}
 
 
-def curves(timings: Iterable[Timing]) -> dict[str, list[Timing]]:
-    """Return the timings of each algorithm, by size."""
-    found: dict[str, list[Timing]] = {}
-    for one in timings:
-        found.setdefault(one.algorithm, []).append(one)
-    return found
-
-
 def _accuracies(entries: Sequence[Entry[Run]], quick: bool) -> Table:
     """Return the thesis's rows of every data set, with our row of an algorithm below the published row."""
     names = {dataset: (name, "WSJ, paper" if dataset == SPEECH else "paper") for dataset, name in _NAMES.items()}
@@ -203,7 +194,7 @@ def _accuracies(entries: Sequence[Entry[Run]], quick: bool) -> Table:
 
 
 def _scaling(timings: Iterable[Timing]) -> Table:
-    found = curves(timings)
+    found = grouped(timings, "algorithm")
     notes = [f"{name}: time grows as size to the power of {slope(mine):.2f}." for name, mine in found.items()]
     notes.append("CPU seconds with feature extraction, one thread. The thesis draws this without numbers: both linear.")
     headings = ("sentences", "size", *(f"{name} {what}" for name in found for what in ("s", "increment")))
@@ -303,14 +294,14 @@ def _run(scope: Scope, say: Say) -> Findings:
         if dataset == CHUNKING:
             timings = _timings(scope, say)
     tables = [_accuracies(entries, scope.quick), *([_scaling(timings)] if timings else [])]
-    slopes = {algorithm: slope(found) for algorithm, found in curves(timings).items()}
+    slopes = {algorithm: slope(found) for algorithm, found in grouped(timings, "algorithm").items()}
     return PUBLISHED.findings(scope, tables, entries, timings=timings, slopes=slopes)
 
 
 def _draw(outcome: Findings, figure: Any) -> None:
     """Figure 5.3: both axes relative to the smallest size."""
     axes = figure.subplots()
-    found = curves(outcome.others["timings"])
+    found = grouped(outcome.others["timings"], "algorithm")
     for style, (algorithm, timings) in zip(("-", "--"), found.items(), strict=False):
         sizes = [timing.sentences / timings[0].sentences for timing in timings]
         increments = [timing.seconds / timings[0].seconds for timing in timings]

@@ -229,10 +229,8 @@ def _facts(dataset: str, data: Dataset, curves: Iterable[Curve]) -> Facts:
     X = data.X_train
     share = (X.nnz if sparse.issparse(X) else np.count_nonzero(X)) / float(np.prod(X.shape))
     final = _model(dataset, SGDQN, 0, "hinge", epochs=PASSES, certify=False).fit(X, data.y_train)
-    skip, t0 = (
-        visits_per_regularisation(X, NAMES[SGDQN]),
-        {at.algorithm: at.t0 for at in curves if at.algorithm in NAMES},
-    )
+    skip = visits_per_regularisation(X, NAMES[SGDQN])
+    t0 = {at.algorithm: at.t0 for at in curves if at.algorithm in NAMES}
     sizes = len(data.y_train), len(data.y_test), X.shape[1]
     return Facts(dataset, *sizes, share, skip, t0, error_percent(final, data))
 
@@ -328,7 +326,6 @@ def _time_claim(dataset: str, times: Iterable[PassTime]) -> Claim:
 
 
 def _lines(curves: Iterable[Curve], sparse_form: float | None) -> list[str]:
-    """Return observations that are not claims."""
     lines = []
     if sparse_form is not None:
         lines.append(
@@ -387,7 +384,6 @@ def _races(dataset: str, data: Dataset, seeds: Iterable[int], say: Say) -> list[
 
 
 def _run(scope: Scope, say: Say) -> Findings:
-    """Return costs, data sets, times, curves and races."""
     say("costs of vector operations")
     sizes = Sizes(20_000, 1_000, 1_000) if scope.quick else Sizes()
     costs = vectors.costs(sizes)
@@ -418,8 +414,6 @@ def _run(scope: Scope, say: Say) -> Findings:
     numbers = {"costs": costs, "facts": facts, "times": times, "curves": curves, "races": races}
     return findings(scope, tables, claims, _lines(curves, sparse_form), **numbers, sparse_form=sparse_form)
 
-
-# ---- Figures ----
 
 _X_AXES = ("passes", "seconds")
 _Y_AXES = {"primal": "primal cost", "error": "test error (%)"}

@@ -105,7 +105,6 @@ def _seconds(run: Callable[[_Vectors], Any], vectors: _Vectors) -> float:
 
 
 def table(found: list[Cost], sizes: Sizes) -> Table:
-    """Beside the orders the thesis prints."""
     notes = [
         f"d = {sizes.d} coefficients, s = {sizes.s} of them not zero, s' = {sizes.others} in the vector added to; "
         "NumPy and SciPy, float32. The last columns are the time with one of them ten times as large, over this one. "

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from studies.measure import Measurement, ask
 from studies.rivals import kernels, libraries
@@ -53,7 +54,6 @@ NOTE = (
 
 
 def measure_active(folder: Path, entrant: Entrant, form: str, labels: int, limit: float | None) -> ActiveRun:
-    """Let a learner ask for so many labels."""
     asked = {"kind": "active", "solver": entrant.solver, "form": form, "python": entrant.python, "labels": labels}
     return ActiveRun(**ask(TASKS, "learn", folder, THREADS, limit, **asked))
 
@@ -80,7 +80,6 @@ def _told(run: ActiveRun) -> str:
 
 
 def judged(rows: Sequence[Row]) -> list[Claim]:
-    """Return what larank is held to, if the rival was run."""
     return [
         Claim(f"{row.problem}: {IN_FIT} takes {row.ratio:.4f} of the time of {RETRAINED}", row.ratio, most=BAR)
         for row in rows
@@ -97,18 +96,8 @@ def run(scope: Scope, say: Say) -> Findings:
     return found
 
 
-STUDY = Study(
-    name="active",
-    title="Labels asked for one by one, against training anew and scikit-activeml",
-    datasets=tuple(FORMS),
-    default_datasets=("reuters",),
-    quick_datasets=("banana",),
-    run=run,
-    libraries=("scikit-activeml",),
-    solvers=libraries.LEARNERS,
-    limit=1800.0,
-    options={
-        "--once-above": ONCE_ABOVE,
-        "--labels": {"type": int, "help": f"how many labels are asked for; {LABELS}, or {QUICK_LABELS} if quick"},
-    },
-)
+_TITLE = "Labels asked for one by one, against training anew and scikit-activeml"
+_LABELS = {"type": int, "help": f"how many labels are asked for; {LABELS}, or {QUICK_LABELS} if quick"}
+_CHOICES: dict[str, Any] = {"solvers": libraries.LEARNERS, "libraries": ("scikit-activeml",), "limit": 1800.0}
+_CHOICES |= {"options": {"--once-above": ONCE_ABOVE, "--labels": _LABELS}}
+STUDY = Study("active", _TITLE, run, tuple(FORMS), ("reuters",), ("banana",), **_CHOICES)

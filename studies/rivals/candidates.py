@@ -21,9 +21,6 @@ def with_constant(X: Rows) -> Rows:
     return np.column_stack([X, np.ones(len(X))])
 
 
-# ---- PL-kNN ----
-
-
 def neighbours(X: Rows, candidates: Candidates, seed: int, k: int) -> Predict:
     """Huellermeier and Beringer: the k nearest vote for all their candidates, the nearer the more.
 
@@ -40,9 +37,6 @@ def neighbours(X: Rows, candidates: Candidates, seed: int, k: int) -> Predict:
         return np.einsum("ij,ijk->ik", weights, candidates[nearest]).argmax(axis=1)
 
     return predict
-
-
-# ---- CLPL ----
 
 
 def clpl_weights(Z: Rows, candidates: Candidates, C: float, iterations: int = 300) -> Rows:
@@ -85,9 +79,6 @@ def kernel_clpl(X: Rows, candidates: Candidates, seed: int, C: float, gamma: flo
     features = PivotedCholeskyMap("rbf", gamma=gamma / X.shape[1], n_components=pivots, random_state=seed)
     W = clpl_weights(features.fit_transform(X), candidates, C)
     return lambda queries: (features.transform(queries) @ W).argmax(axis=1)
-
-
-# ---- One candidate, drawn ----
 
 
 def drawn_labels(candidates: Candidates, seed: int) -> NDArray[np.int64]:

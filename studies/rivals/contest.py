@@ -12,12 +12,8 @@ from studies.rivals.libraries.solver import Solver
 from studies.study import Claim, Findings, Say, Scope
 from studies.tables import Columns, column, columns_of
 
-ONCE_ABOVE: dict[str, Any] = {
-    "type": float,
-    "default": 60.0,
-    "metavar": "SECONDS",
-    "help": "a solver whose first run takes more has no other",
-}
+_ONCE = "a solver whose first run takes more has no other"
+ONCE_ABOVE: dict[str, Any] = {"type": float, "default": 60.0, "metavar": "SECONDS", "help": _ONCE}
 
 
 def megabytes(*usual: float) -> dict[str, Any]:
@@ -101,7 +97,6 @@ def runs_in_turns(
 
 
 def fastest(runs: Sequence[Run]) -> Run:
-    """The run with the shortest training."""
     return min(runs, key=lambda run: run.wall)
 
 
@@ -121,8 +116,6 @@ def chosen(kind: type, *headings: str) -> Columns:
     known = columns_of(kind)
     return {heading: known[heading] for heading in headings}
 
-
-# ---- Bars ----
 
 Bars = Mapping[tuple[str, str], float]
 """What training may take at most, as a share of a rival's time in the same run; by problem and rival."""
@@ -158,7 +151,6 @@ class Before:
 
     @property
     def claim(self) -> Claim:
-        """That this version is not slower."""
         said = f"{self.problem}: {self.solver} takes {self.wall:.3f} of the time before, {self.cpu:.3f} in CPU seconds"
         return Claim(said, self.wall, most=AS_FAST_AS_BEFORE, also=self.cpu)
 

@@ -1,4 +1,7 @@
-"""`python -m studies kernel`: time to train and to predict, for all kernel multiclass solvers."""
+"""`python -m studies kernel`: time to train and to predict, for all kernel multiclass solvers.
+
+`python -m studies memory`: what the exact solver needs, in memory and time, under different limits.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from studies.datasets import KERNEL
 from studies.measure import take_turns
 from studies.rivals import kernels, libraries
-from studies.rivals.contest import ONCE_ABOVE, Bars, Entrant, Unfinished, chosen, fastest, judge, least
-from studies.rivals.kernels import THREADS, Certificate, KernelRun, Row, measure_certificate, rows_of
+from studies.rivals.contest import ONCE_ABOVE, Bars, Entrant, Unfinished, chosen, fastest, judge, least, megabytes
+from studies.rivals.kernels import THREADS, Certificate, KernelRun, Row, WayRow, measure_certificate
 from studies.rivals.libraries.larank import EXACT, ONLINE
+from studies.rivals.libraries.solver import DENSE
 from studies.study import Claim, Findings, Say, Scope, Study
-from studies.tables import Columns, column, derived, item, of_breakdowns, of_rows
+from studies.tables import MEGABYTE, Columns, column, derived, item, of_breakdowns, of_rows
 
 RIVALS = ("svc", "intelex")
 """Whose training times all others are divided by, beside those of larank."""
@@ -78,14 +83,13 @@ WHAT_BOUNDS_THE_TIME = (
 
 
 def compare(scope: Scope, say: Say) -> Findings:
-    """Run all solvers, problem by problem."""
     found = Findings()
     for problem, folder in kernels.problems("kernel", scope):
         runs = kernels.all_runs(found, "kernel", problem, folder, scope, say, products=True)
         ours = [entrant for entrant in runs if libraries.KERNEL[entrant.solver].is_ours]
         certificates = _certificates(found, problem.name, folder, runs, scope, say)
         found.add(
-            rows=rows_of("kernel", problem.name, runs, RIVALS, certificates),
+            rows=kernels.rows_of("kernel", problem.name, runs, RIVALS, certificates),
             work=[_work(problem.name, entrant, runs[entrant], certificates) for entrant in ours],
         )
     return found
@@ -124,7 +128,6 @@ def _work(
 
 
 def judged(rows: Sequence[Row]) -> list[Claim]:
-    """Return what the training times of larank are held to."""
     return [
         claim
         for solver, bars in BARS.items()
@@ -146,15 +149,53 @@ def run(scope: Scope, say: Say) -> Findings:
     return found
 
 
-STUDY = Study(
-    name="kernel",
-    title="Kernel multiclass SVMs against scikit-learn, scikit-learn-intelex and LIBSVM",
-    datasets=tuple(KERNEL),
-    default_datasets=tuple(KERNEL),
-    quick_datasets=("letter",),
-    run=run,
-    libraries=("scikit-learn-intelex", "libsvm-official"),
-    solvers=libraries.KERNEL,
-    limit=3600.0,
-    options={"--once-above": ONCE_ABOVE},
+# ---- The exact solver under limits on memory ----
+
+MEMORY_COLUMNS: Columns = {
+    **chosen(WayRow, "problem", "training", "runs", "peak MB", "train s", "ratio", "train CPU s"),
+    **chosen(WayRow, "million kernel values", "dual", "relative gap", "patterns"),
+}
+MEMORY_NOTE = (
+    "Peak: of the resident set during training, above its level when the data were loaded. The limit holds for support "
+    "patterns, coefficients, scores and kept kernel values; Python, working memory of products and the copy of the "
+    "data without constant features come on top."
+)
+
+
+def _words(limit: float) -> str:
+    return f"limit {limit / MEGABYTE:g} MB"
+
+
+def compare_limits(limits: Sequence[float], scope: Scope, say: Say) -> Findings:
+    """A row for each of the limits, in bytes, on every problem; their ratios are to the largest."""
+    found = Findings()
+    for problem, folder in kernels.problems("kernel", scope):
+        exact = partial(kernels.measure_fit, folder, "kernel", Entrant(EXACT.name, DENSE), scope.limit)
+        ways = [
+            kernels.Way(_words(limit), limit, _words(max(limits)), partial(exact, settings={"memory_limit": limit}))
+            for limit in limits
+        ]
+        kernels.compare_ways(found, problem.name, ways, scope, say)
+    return found
+
+
+def run_memory(scope: Scope, say: Say) -> Findings:
+    found = compare_limits([MEGABYTE * limit for limit in scope.options.memory_limits], scope, say)
+    rows = found.rows["rows"]
+    found.tables = [
+        of_rows(f"The exact solver under limits on memory, {THREADS} threads, wall seconds", rows, MEMORY_COLUMNS),
+        of_breakdowns("Where the time goes, thread-seconds", rows, "training"),
+    ]
+    found.lines = [MEMORY_NOTE]
+    return found
+
+
+_KERNEL = "Kernel multiclass SVMs against scikit-learn, scikit-learn-intelex and LIBSVM"
+_CHOICES: dict[str, Any] = {"solvers": libraries.KERNEL, "libraries": ("scikit-learn-intelex", "libsvm-official")}
+_CHOICES |= {"limit": 3600.0, "options": {"--once-above": ONCE_ABOVE}}
+_MEMORY = "The exact kernel solver under limits on memory"
+_LIMITS = {"--memory-limits": megabytes(500.0, 4000.0)}
+STUDIES = (
+    Study("kernel", _KERNEL, run, tuple(KERNEL), tuple(KERNEL), ("letter",), **_CHOICES),
+    Study("memory", _MEMORY, run_memory, tuple(KERNEL), ("mnist",), ("letter",), limit=3600.0, options=_LIMITS),
 )

@@ -61,7 +61,6 @@ class Problem:
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Those there are."""
         return tuple(self.X_train)
 
     def first(self, examples: int | None) -> Problem:
@@ -88,7 +87,6 @@ def load(kind: str, name: str, quick: bool) -> Problem:
 
 
 def in_form(X: Any, form: str) -> Any:
-    """Dense or CSR."""
     if form == DENSE:
         return X.toarray() if sparse.issparse(X) else X
     if sparse.issparse(X):
@@ -270,7 +268,6 @@ def rows_of(
 
 
 def _least_of_all_forms(runs: Mapping[Entrant, Sequence[KernelRun]], name: str) -> dict[str, float]:
-    """The least seconds of each solver."""
     found: dict[str, float] = {}
     for entrant, some in runs.items():
         found[entrant.name] = min(least(some, name), found.get(entrant.name, math.inf))

@@ -1,4 +1,7 @@
-"""`python -m studies linear`: time to a primal objective near the optimum, for all linear multiclass solvers."""
+"""`python -m studies linear`: time to a primal objective near the optimum, for all linear multiclass solvers.
+
+`python -m studies threads`: ours with one thread and with two, to the same gap.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from studies.datasets import LINEAR
-from studies.measure import TimeoutExceededError
+from studies.measure import TimeoutExceededError, ask
 from studies.rivals import libraries, linearruns, objectives, optimum
 from studies.rivals.contest import Bars, Entrant, beside_before, chosen, entrants, judge, least, taken
 from studies.rivals.libraries.solver import LinearSolver
-from studies.rivals.linearruns import LinearRun, Problem, measure_epoch, measure_fit, stored
+from studies.rivals.linearruns import TASKS, LinearRun, Problem, measure_epoch, measure_fit, stored
 from studies.rivals.optimum import OURS, Optimum
 from studies.study import Claim, Findings, Say, Scope, Study
 from studies.tables import Columns, column, derived, item, of_rows
@@ -120,7 +124,6 @@ class Contestant:
     say: Say
 
     def run(self, tolerance: float, limit: float | None = None) -> LinearRun:
-        """Train once."""
         return measure_fit(self.folder, self.entrant, tolerance, limit)
 
     def attempt(self, tolerance: float) -> Attempt | None:
@@ -238,7 +241,6 @@ def _row(contestant: Contestant, attempt: Attempt, ours: Mapping[str, float]) ->
 
 
 def optima_lines(optima: Optima) -> list[str]:
-    """How each optimum is known."""
     return [
         f"{problem}, {formulation}: optimum in [{known.lower:.4f}, {known.upper:.4f}], LIBLINEAR, tight: "
         + ("over the time limit" if known.confirmed is None else f"{known.confirmed:.4f}")
@@ -248,7 +250,6 @@ def optima_lines(optima: Optima) -> list[str]:
 
 
 def judged(rows: Sequence[Row], epochs: Sequence[Epoch]) -> list[Claim]:
-    """Return what times and epochs of larank are held to."""
     claims = []
     for dtype in PRECISIONS:
         shares: dict[str, dict[str, float]] = {}
@@ -278,23 +279,63 @@ def run(scope: Scope, say: Say) -> Findings:
     return found
 
 
-STUDY = Study(
-    name="linear",
-    title="Linear multiclass SVMs against LIBLINEAR, scikit-learn and Snap ML",
-    datasets=tuple(LINEAR),
-    default_datasets=("news20", "reuters_r52", "mnist", "covtype"),
-    quick_datasets=("letter",),
-    run=run,
-    libraries=("liblinear-official", "snapml"),
-    solvers=libraries.LINEAR,
-    limit=600.0,
-    options={
-        "--dtypes": {
-            "nargs": "+",
-            "choices": PRECISIONS,
-            "default": PRECISIONS,
-            "help": "of the data handed to larank; other libraries are given the first",
-        },
-        "--target": {"type": float, "default": TARGET, "help": "relative distance to the optimum to reach"},
-    },
+# ---- One thread and two ----
+
+THREADS = 2
+THREADS_BARS = {"covtype": 0.65, "news20": 0.65, "mnist": 0.8}
+"""The time of two threads over that of one."""
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Fits of one seed after another, both numbers of threads in turns in one process: the least wall seconds of each
+    number, and the mean passes of all its fits."""
+
+    problem: str = column("problem")
+    dtype: str = column("data")
+    alone: float = column("one thread, s", ".3f")
+    together: float = column("two threads, s", ".3f")
+
+    @derived("ratio", ".2f")
+    def ratio(self) -> float:
+        return self.together / self.alone
+
+    passes_alone: float = column("passes", ".1f")
+    passes_together: float = column("passes of two", ".1f")
+    gap: float = column("largest relative gap", ".1e")
+
+
+def run_threads(scope: Scope, say: Say) -> Findings:
+    found = Findings()
+    for name in scope.datasets:
+        problem = linearruns.load(name, scope.quick)
+        for dtype in PRECISIONS:
+            say(f"{name}: {dtype}")
+            with stored(problem, dtype) as folder:
+                measured = ask(TASKS, "threads", folder, THREADS, scope.limit, repeats=scope.repeats)
+            found.add(rows=[Threads(name, dtype, **measured)])
+    rows = found.rows["rows"]
+    found.tables = [of_rows("One thread and two, to a relative gap of 0.001, C = 1, no intercept", rows)]
+    if not scope.quick:
+        said = "{0.problem}: two threads take {0.ratio:.2f} of the time of one in {0.dtype}"
+        found.claims = [
+            Claim(said.format(row), row.ratio, most=THREADS_BARS[row.problem])
+            for row in rows
+            if row.problem in THREADS_BARS
+        ]
+    return found
+
+
+_LINEAR = "Linear multiclass SVMs against LIBLINEAR, scikit-learn and Snap ML"
+_CHOICES: dict[str, Any] = {"solvers": libraries.LINEAR, "libraries": ("liblinear-official", "snapml"), "limit": 600.0}
+_DTYPES = "of the data handed to larank; other libraries are given the first"
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--dtypes": {"nargs": "+", "choices": PRECISIONS, "default": PRECISIONS, "help": _DTYPES},
+    "--target": {"type": float, "default": TARGET, "help": "relative distance to the optimum to reach"},
+}
+_DEFAULT = ("news20", "reuters_r52", "mnist", "covtype")
+_THREADS = "The linear multiclass solver with one thread and with two"
+STUDIES = (
+    Study("linear", _LINEAR, run, tuple(LINEAR), _DEFAULT, ("letter",), **_CHOICES, options=_OPTIONS),
+    Study("threads", _THREADS, run_threads, tuple(LINEAR), tuple(THREADS_BARS), ("letter",), limit=600.0),
 )

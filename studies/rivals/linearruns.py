@@ -74,7 +74,6 @@ def measure(
 
 
 def measure_fit(folder: Path, entrant: Entrant, tolerance: float, limit: float | None) -> LinearRun:
-    """Train once with one thread."""
     return measure("fit_linear", "linear", folder, entrant, THREADS, limit, tolerance=tolerance)
 
 

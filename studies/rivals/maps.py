@@ -256,10 +256,10 @@ NOTE = (
 STUDY = Study(
     name="maps",
     title="Low-rank kernel maps against Nystroem, and with a linear classifier against the exact kernel machine",
+    run=run,
     datasets=("mnist", "covtype"),
     default_datasets=("mnist", "covtype"),
     quick_datasets=("mnist", "covtype"),
-    run=run,
     limit=3600.0,
     options={
         "--components": {"type": int, "default": COMPONENTS, "help": "features on mnist; 1000"},

@@ -25,9 +25,6 @@ class _Fit(Fitted):
     made: Any
 
 
-# ---- Features ----
-
-
 def features(request: dict[str, Any]) -> dict[str, Any]:
     """Fit a map and transform the training set; the trace error is computed here, alike for all maps."""
     folder, (requires, more) = Path(request["folder"]), _MAPS[request["map"]]
@@ -50,9 +47,6 @@ _MAPS: Mapping[str, tuple[str, dict[str, Any]]] = {
     GREEDY: ("larank:PivotedCholeskyMap", {"pivots": "greedy"}),
     NYSTROEM: ("sklearn.kernel_approximation:Nystroem", {}),
 }
-
-
-# ---- Classification ----
 
 
 def classify(request: dict[str, Any]) -> dict[str, Any]:

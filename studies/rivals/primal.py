@@ -71,13 +71,11 @@ def load(name: str, quick: bool) -> Problem:
 
 
 def stored(problem: Problem) -> AbstractContextManager[Path]:
-    """The training part, for the children."""
     arrays = {f"X_train_{problem.form}": problem.X, "y_train": problem.y}
     return storage.stored(problem.name, arrays, {"C": problem.C, "gamma": 1.0, "dtype": "float32"})
 
 
 def measure_fit(folder: Path, form: str, tried: Try, limit: float | None) -> LinearRun:
-    """Train once, in a process of its own."""
     asked = {"form": form, "tolerance": tried.tolerance}
     return linearruns.measure("fit_linear", "logistic", folder, tried.entrant, THREADS, limit, **asked)
 
@@ -304,14 +302,6 @@ def run(scope: Scope, say: Say) -> Findings:
     return found
 
 
-STUDY = Study(
-    name="primal-rivals",
-    title="The primal multiclass SVM against LogisticRegression, to the same objective",
-    datasets=tuple(LOGISTIC),
-    default_datasets=("news20", "mnist", "covtype"),
-    quick_datasets=("letter",),
-    run=run,
-    solvers=libraries.LOGISTIC,
-    limit=1200.0,
-    options={"--once-above": ONCE_ABOVE},
-)
+_TITLE = "The primal multiclass SVM against LogisticRegression, to the same objective"
+_CHOICES: dict[str, Any] = {"solvers": libraries.LOGISTIC, "limit": 1200.0, "options": {"--once-above": ONCE_ABOVE}}
+STUDY = Study("primal-rivals", _TITLE, run, tuple(LOGISTIC), ("news20", "mnist", "covtype"), ("letter",), **_CHOICES)

@@ -1,21 +1,108 @@
-"""`python -m studies search`: C and gamma by cross-validation on shared kernel values, against a search over fits."""
+"""`python -m studies path`: the exact solver for a whole range of C, against a fit from scratch at each of them.
+
+`python -m studies search`: C and gamma by cross-validation on shared kernel values, against a search over fits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from studies.datasets import KERNEL
 from studies.measure import Measurement, ask
 from studies.rivals import kernels
-from studies.rivals.contest import ONCE_ABOVE, fastest, runs_in_turns
-from studies.rivals.kernels import TASKS, THREADS
+from studies.rivals.contest import ONCE_ABOVE, Entrant, fastest, runs_in_turns
+from studies.rivals.kernels import TASKS, THREADS, KernelRun, measure_fit
+from studies.rivals.libraries.larank import EXACT
 from studies.rivals.libraries.solver import DENSE
 from studies.study import Findings, Say, Scope, Study
-from studies.tables import column, of_rows
+from studies.tables import column, of_breakdowns, of_rows
+
+# ---- A path ----
+
+LEAST_COST, LARGEST_COST = 1 / 30, 3.0
+VALUES = 10
+
+
+@dataclass(frozen=True)
+class Step:
+    """One value of C on a path: what it took after the one before."""
+
+    problem: str = column("problem")
+    C: float = column("C", ".4g")
+    seconds: float = column("seconds", ".3f")
+    dual: float = column("dual", ".2f")
+    relative_gap: float = column("relative gap", ".1e")
+    support_patterns: int = column("patterns")
+
+
+@dataclass(frozen=True)
+class PathRow:
+    """A path, or a fit at one of its C: the shortest of its runs.
+
+    `ratio` is to the mean of the fits, `ratio_to_most` to that which takes longest.
+    """
+
+    problem: str = column("problem")
+    training: str = column("training")
+    runs: int = column("runs")
+    train: float = column("train s", ".3f")
+    ratio: float | None = column("over the mean fit", ".2f")
+    ratio_to_most: float | None = column("over the longest fit", ".2f")
+    train_cpu: float = column("train CPU s", ".3f")
+    dual: float = column("dual at the largest C", ".2f")
+    breakdown: dict[str, float]
+
+
+def costs_around(C: float, values: int, lowest: float, highest: float) -> list[float]:
+    """So many values of C from `lowest` to `highest` times it, each the same multiple of the one before."""
+    return [float(cost) for cost in np.geomspace(lowest * C, highest * C, values)]
+
+
+def compare_path(shares: tuple[int, float, float], scope: Scope, say: Say) -> Findings:
+    """Path and fits, and the steps of the fastest path, on every problem; `shares` as for `costs_around`."""
+    found = Findings()
+    for problem, folder in kernels.problems("kernel", scope):
+        costs = costs_around(problem.C, *shares)
+        path = f"path of {len(costs)} C, {costs[0]:.4g} .. {costs[-1]:.4g}"
+        asked = partial(ask, TASKS, "path", folder, THREADS, scope.limit, form=DENSE, costs=costs)
+        measures: dict[str, Callable[[], Measurement]] = {path: lambda asked=asked: Measurement(**asked())}
+        for C in costs:
+            fit = partial(measure_fit, folder, "kernel", Entrant(EXACT.name, DENSE), scope.limit, C=C)
+            measures[f"fit from scratch, C = {C:.4g}"] = fit
+        runs = runs_in_turns(found, problem.name, measures, scope, say)
+        best = {training: fastest(of) for training, of in runs.items()}
+        alone = [run.wall for training, run in best.items() if training != path]
+        found.add(
+            rows=[_path_row(problem.name, training, len(runs[training]), run, alone) for training, run in best.items()],
+            steps=[Step(problem=problem.name, **step) for step in best[path].extra["steps"]] if path in best else [],
+        )
+    return found
+
+
+def _path_row(problem: str, training: str, runs: int, best: Measurement, alone: list[float]) -> PathRow:
+    dual = best.dual if isinstance(best, KernelRun) else best.extra["steps"][-1]["dual"]
+    ratios = (best.wall / np.mean(alone).item(), best.wall / max(alone)) if alone else (None, None)
+    return PathRow(problem, training, runs, best.wall, *ratios, best.cpu, dual, dict(best.extra["breakdown"]))
+
+
+def run_path(scope: Scope, say: Say) -> Findings:
+    chosen = scope.options
+    found = compare_path((chosen.values, chosen.lowest, chosen.highest), scope, say)
+    rows = found.rows["rows"]
+    found.tables = [
+        of_rows(f"A path of costs against a fit at each of them, {THREADS} threads, wall seconds", rows),
+        of_rows("The steps of the fastest path", found.rows["steps"]),
+        of_breakdowns("Where the time goes, thread-seconds", rows, "training"),
+    ]
+    return found
+
+
+# ---- A search ----
 
 COSTS, GAMMAS, FOLDS = 8, 3, 5
 LOWEST, HIGHEST = 0.1, 1000.0
@@ -97,24 +184,24 @@ def run(scope: Scope, say: Say) -> Findings:
     return found
 
 
-STUDY = Study(
-    name="search",
-    title="C and gamma by cross-validation on shared kernel values, against a search over separate fits",
-    datasets=tuple(KERNEL),
-    default_datasets=("usps", "letter"),
-    quick_datasets=("letter",),
-    run=run,
-    limit=3600.0,
-    options={
-        "--costs": {"type": int, "default": COSTS, "help": "how many values of C, from 0.1 to 1000"},
-        "--gammas": {"type": int, "default": GAMMAS, "help": "how many values of gamma, around the problem's"},
-        "--folds": {"type": int, "default": FOLDS, "help": "how many folds"},
-        "--examples": {"type": int, "help": "how many examples to train on, the first of the problem's; all"},
-        "--grid": {
-            "choices": ("own", "liquid"),
-            "default": "own",
-            "help": "liquid: liquidSVM's 10 x 10 x 5, without the search over fits, which would take hours",
-        },
-        "--once-above": ONCE_ABOVE,
-    },
+_PATH = "A path of costs with the exact kernel solver, against separate fits"
+_PATH_OPTIONS: dict[str, dict[str, Any]] = {
+    "--values": {"type": int, "default": VALUES, "help": "how many values of C"},
+    "--lowest": {"type": float, "default": LEAST_COST, "help": "the first, over the problem's C; 1/30"},
+    "--highest": {"type": float, "default": LARGEST_COST, "help": "the last, over the problem's C; 3"},
+}
+_SEARCH = "C and gamma by cross-validation on shared kernel values, against a search over separate fits"
+_LIQUID = "liquid: liquidSVM's 10 x 10 x 5, without the search over fits, which would take hours"
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--costs": {"type": int, "default": COSTS, "help": "how many values of C, from 0.1 to 1000"},
+    "--gammas": {"type": int, "default": GAMMAS, "help": "how many values of gamma, around the problem's"},
+    "--folds": {"type": int, "default": FOLDS, "help": "how many folds"},
+    "--examples": {"type": int, "help": "how many examples to train on, the first of the problem's; all"},
+    "--grid": {"choices": ("own", "liquid"), "default": "own", "help": _LIQUID},
+    "--once-above": ONCE_ABOVE,
+}
+_DATASETS = tuple(KERNEL), ("usps", "letter"), ("letter",)
+STUDIES = (
+    Study("path", _PATH, run_path, *_DATASETS, limit=3600.0, options=_PATH_OPTIONS),
+    Study("search", _SEARCH, run, *_DATASETS, limit=3600.0, options=_OPTIONS),
 )

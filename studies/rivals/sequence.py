@@ -107,7 +107,6 @@ WHAT_BOUNDS_THE_TIME = (
 
 
 def _ask(folder: Path, entrant: Entrant, limit: float | None, **details: Any) -> dict[str, Any]:
-    """Have a tagger trained in a process of its own."""
     asked = {"kind": "sequence", "solver": entrant.solver, "python": entrant.python, **details}
     return ask("studies.rivals.tasks", "fit_tagger", folder, libraries.TAGGERS[entrant.solver].threads, limit, **asked)
 
@@ -129,7 +128,6 @@ def measure_peak(
 
 
 def compare(scope: Scope, say: Say) -> Findings:
-    """Run all taggers, problem by problem."""
     found = Findings()
     for name in scope.present(PROBLEMS, PROBLEMS, say):
         takers = entrants(scope, libraries.TAGGERS, say)
@@ -229,15 +227,6 @@ def run(scope: Scope, say: Say) -> Findings:
     return found
 
 
-STUDY = Study(
-    name="sequence",
-    title="Tagging of text, from files, against CRFsuite",
-    datasets=PROBLEMS,
-    default_datasets=PROBLEMS,
-    quick_datasets=PROBLEMS,
-    run=run,
-    libraries=("python-crfsuite",),
-    solvers=libraries.TAGGERS,
-    limit=600.0,
-    options={"--once-above": ONCE_ABOVE},
-)
+_TITLE = "Tagging of text, from files, against CRFsuite"
+_CHOICES: dict[str, Any] = {"solvers": libraries.TAGGERS, "limit": 600.0, "options": {"--once-above": ONCE_ABOVE}}
+STUDY = Study("sequence", _TITLE, run, *[PROBLEMS] * 3, libraries=("python-crfsuite",), **_CHOICES)

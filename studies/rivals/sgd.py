@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from studies.measure import TimeoutExceededError
-from studies.rivals import gradientruns, libraries, streams
+import numpy as np
+from numpy.typing import NDArray
+
+from studies import datasets, storage
+from studies.datasets import GRADIENT, LINEAR
+from studies.measure import TimeoutExceededError, ask
+from studies.rivals import libraries, linearruns, streams
 from studies.rivals.contest import Entrant, entrants, fastest, least, runs_in_turns
-from studies.rivals.gradientruns import ALPHAS, NEWS, GradientProblem, measure_fit, primal, stored
+from studies.rivals.libraries import vowpal
 from studies.rivals.libraries.solver import GradientSolver
-from studies.rivals.linearruns import LinearRun
+from studies.rivals.linearruns import TASKS, THREADS, LinearRun
 from studies.study import Claim, Findings, Say, Scope, Study
 from studies.tables import column, derived, of_rows
 
@@ -25,6 +31,96 @@ TARGET_PROBLEM = "alpha"
 PASS_BAR, PASS_BAR_OF_MANY = 1 / 2, 1 / 8
 TARGET_BAR = 1 / 2
 VOWPAL = "vowpal"
+
+
+# ---- Problems and runs ----
+
+NEWS = "news20"  # all twenty groups
+ALPHAS = {"alpha": 1e-5, "covtype2": 1e-5, "news20-0": 1e-4, "rcv1": 1e-4, NEWS: 1e-4}
+QUICK_TRAIN, QUICK_TEST = 2_000, 500
+
+
+@dataclass(frozen=True)
+class GradientProblem:
+    """Training examples in float32 with labels -1 and +1, or 0 .. k - 1, and the weight of the regularisation."""
+
+    name: str
+    X: Any
+    y: NDArray[np.int64]
+    alpha: float
+
+    @property
+    def is_binary(self) -> bool:
+        return int(self.y.min()) < 0
+
+
+def source(name: str) -> str:
+    return (GRADIENT if name in GRADIENT else LINEAR)[name].source
+
+
+def load(name: str, quick: bool) -> GradientProblem:
+    known = GRADIENT if name in GRADIENT else LINEAR
+    data = datasets.load_small(name, known, QUICK_TRAIN, QUICK_TEST) if quick else datasets.load(name, known)
+    return GradientProblem(name, data.X_train.astype(np.float32, copy=False), data.y_train, ALPHAS[name])
+
+
+@contextmanager
+def stored(problem: GradientProblem, as_text: bool) -> Iterator[Path]:
+    """The examples for the children; as text, too, if someone reads nothing else."""
+    with storage.stored(problem.name, {"X_train": problem.X, "y_train": problem.y}) as folder:
+        if as_text:
+            vowpal.write(folder / vowpal.TEXT, problem.X, problem.y)
+        yield folder
+
+
+def measure_fit(
+    folder: Path, entrant: Entrant, effort: float, loss: str, alpha: float, limit: float | None
+) -> LinearRun:
+    """Train once; the form of the entrant is its formulation."""
+    what = {"loss": loss, "alpha": alpha, "formulation": entrant.form, "effort": effort}
+    return linearruns.measure("fit_gradient", "gradient", folder, entrant, THREADS, limit, **what)
+
+
+def measure_product(folder: Path) -> tuple[float, float]:
+    """Return the bytes of X, and the seconds of the bare product with it."""
+    found = ask(TASKS, "product", folder, THREADS, None, loss="hinge", alpha=1.0, formulation="one-vs-rest")
+    return found["bytes"], found["seconds"]
+
+
+def primal(problem: GradientProblem, loss: str, w: NDArray[np.float64]) -> float:
+    """alpha/2 |w|^2 plus the mean loss of two classes, in double precision."""
+    short = np.maximum(0.0, 1.0 - problem.y * np.asarray(problem.X @ w))
+    return problem.alpha / 2 * float(w @ w) + float(np.mean(short * short if loss == "squared_hinge" else short))
+
+
+def least_primal(problem: GradientProblem, loss: str) -> float:
+    """The optimum: by L-BFGS where the loss is smooth, else a lower bound on it from a certificate."""
+    return _by_lbfgs(problem) if loss == "squared_hinge" else _by_dual_bound(problem)
+
+
+def _by_lbfgs(problem: GradientProblem) -> float:
+    from scipy.optimize import minimize
+
+    X, y = problem.X.astype(np.float64), problem.y
+
+    def value_and_gradient(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        short = np.maximum(0.0, 1.0 - y * (X @ w))
+        value = problem.alpha / 2 * float(w @ w) + float(np.mean(short * short))
+        return value, problem.alpha * w - 2 / len(y) * (X.T @ (y * short))
+
+    settings = {"maxiter": 2000, "ftol": 1e-10, "gtol": 1e-9, "maxcor": 30}
+    found = minimize(value_and_gradient, np.zeros(X.shape[1]), jac=True, method="L-BFGS-B", options=settings)
+    return float(found.fun)
+
+
+def _by_dual_bound(problem: GradientProblem) -> float:
+    """At most a tenth of a thousandth below the optimum; of two classes, one-versus-rest is the same problem twice."""
+    from larank import LinearMulticlassSVC
+
+    C = 1 / (problem.alpha * len(problem.y))
+    settings: dict[str, Any] = {"C": C, "stop": "gap", "tol": 1e-4, "fit_intercept": False, "random_state": 0}
+    model = LinearMulticlassSVC("one-vs-rest", **settings, max_iter=100_000).fit(problem.X, problem.y)
+    return float(model.result_.dual) * problem.alpha / 2
 
 
 # ---- Seconds of a pass ----
@@ -69,8 +165,8 @@ def _entrants(scope: Scope, say: Say) -> list[Entrant]:
 def passes(scope: Scope, say: Say) -> Findings:
     """All solvers that count epochs on all problems, in turns, once for each formulation of many classes."""
     found = Findings()
-    for name in scope.present((), (), say, gradientruns.source):
-        problem = gradientruns.load(name, scope.quick)
+    for name in scope.present((), (), say, source):
+        problem = load(name, scope.quick)
         counting = [taker for taker in _entrants(scope, say) if _solver(taker).counts_epochs]
         takers = [
             replace(taker, form=form)
@@ -81,7 +177,7 @@ def passes(scope: Scope, say: Say) -> Findings:
             asked = EPOCHS, "hinge", problem.alpha, scope.limit
             measures = {taker: partial(measure_fit, folder, taker, *asked) for taker in takers}
             runs = runs_in_turns(found, name, measures, scope, say, lambda run: f"{run.wall / EPOCHS:.4f} s per pass")
-            size, seconds = gradientruns.measure_product(folder)
+            size, seconds = measure_product(folder)
         product = Product(name, size / 1e6, seconds, size / seconds / 1e9)
         found.add(passes=[_pass(name, taker, runs, product) for taker in takers if taker in runs], products=[product])
     return found
@@ -106,7 +202,6 @@ def _pass(problem: str, taker: Entrant, runs: Mapping[Entrant, Sequence[LinearRu
 
 
 def judged_passes(rows: Iterable[Pass]) -> list[Claim]:
-    """Return what each pass of ours is held to."""
     return [
         Claim(
             f"{row.problem}: a pass of {row.solver}, {row.formulation}, takes {row.ratio:.3f} of {row.rival}'s "
@@ -184,12 +279,12 @@ class _Contest:
 def arrivals(scope: Scope, say: Say) -> list[Arrival]:
     """For each loss, every solver that has it."""
     found: list[Arrival] = []
-    problem = gradientruns.load(TARGET_PROBLEM, scope.quick)
+    problem = load(TARGET_PROBLEM, scope.quick)
     takers = [replace(taker, form="one-vs-rest") for taker in _entrants(scope, say)]
     with stored(problem, any(taker.solver == VOWPAL for taker in takers)) as folder:
         for loss in LOSSES[:1] if scope.quick else LOSSES:
             say(f"{problem.name}, {loss}: optimum")
-            contest = _Contest(problem, loss, gradientruns.least_primal(problem, loss), folder, scope, say)
+            contest = _Contest(problem, loss, least_primal(problem, loss), folder, scope, say)
             found += _arrivals(contest, [taker for taker in takers if loss in _solver(taker).losses])
     return found
 
@@ -230,17 +325,12 @@ def judged_arrivals(rows: Sequence[Arrival]) -> list[Claim]:
     return claims
 
 
-# ---- All parts ----
-
 Streamed = Callable[[Scope, Say], tuple[Sequence[Any], list[Claim]]]
+_IN_BATCHES = "Predict, then learn: seven cover types in batches of 1000, one thread"
 STREAMS: dict[str, tuple[str, Streamed, str]] = {
     "file": ("file", streams.file_passes, "One pass over an svmlight file"),
     "noise": ("noise", streams.noise, "Test accuracy after one pass over a noisy stream"),
-    "prequential": (
-        "prequential",
-        streams.prequential,
-        "Predict, then learn: seven cover types in batches of 1000, one thread",
-    ),
+    "prequential": ("prequential", streams.prequential, _IN_BATCHES),
     "memory": ("lengths", streams.lengths, "A stream of ten features, drawn on the fly"),
 }
 PARTS = ("passes", "target", *STREAMS)
@@ -278,23 +368,10 @@ def run(scope: Scope, say: Say) -> Findings:
     return found
 
 
-STUDY = Study(
-    name="sgd",
-    title="Linear models by stochastic gradient against SGDClassifier, LIBLINEAR and Vowpal Wabbit",
-    datasets=tuple(ALPHAS),
-    default_datasets=("alpha", "covtype2", "news20-0", NEWS),
-    quick_datasets=("alpha",),
-    run=run,
-    libraries=("liblinear-official", "vowpalwabbit"),
-    solvers=libraries.GRADIENT,
-    limit=300.0,
-    options={
-        "--parts": {
-            "nargs": "+",
-            "choices": PARTS,
-            "default": PARTS,
-            "metavar": "PART",
-            "help": f"only these of: {', '.join(PARTS)}",
-        }
-    },
-)
+_TITLE = "Linear models by stochastic gradient against SGDClassifier, LIBLINEAR and Vowpal Wabbit"
+_PARTS = {"nargs": "+", "choices": PARTS, "default": PARTS, "metavar": "PART"}
+_PARTS["help"] = f"only these of: {', '.join(PARTS)}"
+_CHOICES: dict[str, Any] = {"solvers": libraries.GRADIENT, "libraries": ("liblinear-official", "vowpalwabbit")}
+_CHOICES |= {"limit": 300.0, "options": {"--parts": _PARTS}}
+_DEFAULT = ("alpha", "covtype2", "news20-0", NEWS)
+STUDY = Study("sgd", _TITLE, run, tuple(ALPHAS), _DEFAULT, ("alpha",), **_CHOICES)

@@ -151,11 +151,5 @@ def _usual(sentence: Sequence[Any]) -> list[list[str]]:
     return found
 
 
-STUDY = Study(
-    "tagging",
-    "Taggers as they come, against CRFsuite's L-BFGS",
-    run,
-    DATASETS,
-    has_seeds=True,
-    libraries=("python-crfsuite",),
-)
+_TITLE = "Taggers as they come, against CRFsuite's L-BFGS"
+STUDY = Study("tagging", _TITLE, run, DATASETS, has_seeds=True, libraries=("python-crfsuite",))

@@ -186,16 +186,10 @@ def fit_kernel(request: dict[str, Any]) -> dict[str, Any]:
     product = time_products(data.X, fitted.blocks, threads) if wanted else None
     return {
         **figures,
-        "predict": watch.wall,
-        "predict_cpu": watch.cpu,
-        "error": error,
-        "support_patterns": int(fitted.support_patterns),
-        "support_vectors": int(fitted.support_vectors),
-        "objective": reached.problem,
-        "primal": reached.primal,
-        "dual": reached.dual,
-        "product": product.wall if product else None,
-        "product_cpu": product.cpu if product else None,
+        **{"predict": watch.wall, "predict_cpu": watch.cpu, "error": error},
+        **{name: int(getattr(fitted, name)) for name in ("support_patterns", "support_vectors")},
+        **{"objective": reached.problem, "primal": reached.primal, "dual": reached.dual},
+        **{"product": product and product.wall, "product_cpu": product and product.cpu},
     }
 
 
@@ -205,7 +199,6 @@ def certificate(request: dict[str, Any]) -> dict[str, float]:
 
 
 def path(request: dict[str, Any]) -> dict[str, Any]:
-    """Train the exact solver for several values of C."""
     exact = larank.EXACT
     _, _, figures = _train(request, exact, lambda data: exact.path(data, request["threads"], request["costs"]))
     return figures
@@ -219,7 +212,6 @@ def search(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def learn(request: dict[str, Any]) -> dict[str, Any]:
-    """Learn from so many labels, then test."""
     learner = _solver(request)
     labels, threads = request["labels"], request["threads"]
     _, learned, figures = _train(request, learner, lambda data: learner.learn(data, labels, threads))

@@ -6,6 +6,7 @@ import lzma
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 
 TRAIN, TEST, LONG = "train.txt", "test.txt", "long.txt"
@@ -26,7 +27,6 @@ def stored(source: Path, sentences: int | None = None) -> Iterator[Path]:
 
 
 def lengthen(folder: Path) -> None:
-    """Write the long file: the training file several times over."""
     content = (folder / TRAIN).read_bytes().rstrip() + b"\n\n"
     with (folder / LONG).open("wb") as file:
         for _ in range(REPETITIONS):
@@ -36,20 +36,10 @@ def lengthen(folder: Path) -> None:
 def read(path: Path) -> tuple[list[list[tuple[str, str]]], list[list[str]]]:
     """Sentences of words with their part of speech, and the labels; as a user would write it."""
     sentences, labels = [], []
-    tokens: list[tuple[str, str]] = []
-    tags: list[str] = []
     with path.open(encoding="utf-8") as file:
-        for line in file:
-            if line.isspace():
-                if tokens:
-                    sentences.append(tokens)
-                    labels.append(tags)
-                    tokens, tags = [], []
-                continue
-            word, part_of_speech, tag = line.split()
-            tokens.append((word, part_of_speech))
-            tags.append(tag)
-    if tokens:
-        sentences.append(tokens)
-        labels.append(tags)
+        for is_blank, lines in groupby(file, str.isspace):
+            if not is_blank:
+                tokens = [line.split() for line in lines]
+                sentences.append([(word, part_of_speech) for word, part_of_speech, _ in tokens])
+                labels.append([tag for _, _, tag in tokens])
     return sentences, labels

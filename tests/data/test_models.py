@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -22,7 +23,7 @@ import larank
 from forging import joined, sealed, split
 from larank.ambiguous.meanings import ParseExample, parse_meaning
 from larank.data.models import ArrayInfo, ModelFileError, describe, load, persistable, save
-from larank.data.schema import RESULT, anything, optional
+from larank.data.schema import RESULT, SchemaError, Scope, anything, integer, mapping, number, optional, text
 from larank.training.result import Checkpoint, Result
 
 
@@ -632,7 +633,9 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize(
-    ("model", "change", "why"), [(model, *row) for model, rows in DAMAGES.items() for row in rows], ids=str
+    ("model", "change", "why"),
+    [(model, *row) for model, rows in DAMAGES.items() for row in rows],
+    ids=lambda value: value if isinstance(value, str) else "changed",
 )
 def test_a_model_that_no_training_makes_is_refused(file, model, change, why):
     changed(file, MODELS[model](), change)
@@ -684,3 +687,28 @@ def test_what_is_wrong_with_a_file_is_told_in_few_words(file, value):
     with pytest.raises(ModelFileError, match="is damaged") as error:
         load(file)
     assert len(str(error.value)) < 2_000
+
+
+def test_lists_of_three_quarters_of_the_memory_allowed_are_saved(file):
+    model = Toy().fit()
+    model.notes_ = [[] for _ in range(200_000)]
+    assert round_trip(model, file).notes_ == model.notes_
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        (mapping(text, integer()), {"a": "b"}, "x['a'] must be a whole number from 0 to"),
+        (number(), "b", "x must be a finite number, got 'b'"),
+    ],
+)
+def test_a_value_that_its_schema_does_not_allow_is_named_with_what_is_allowed(kind, value, message):
+    with pytest.raises(SchemaError, match=re.escape(message)):
+        kind("x", value, Scope({}))
+
+
+def test_counts_of_a_result_that_take_more_than_64_bits_are_refused():
+    fitted = stream().result_.to_dict()
+    for count in (-(2**63) - 1, 2**63):
+        with pytest.raises(SchemaError, match="kernel_values"):
+            Result.from_dict({**fitted, "kernel_values": count})

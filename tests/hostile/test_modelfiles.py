@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from checks import refuses
 from larank import _core
 
 
@@ -37,8 +38,7 @@ def table(**changes):
     ],
 )
 def test_a_support_table_is_sound(changes, why):
-    with pytest.raises(ValueError, match=why):
-        table(**changes)
+    refuses(why, table, **changes)
 
 
 class Rows:
@@ -67,8 +67,7 @@ def test_labels_and_columns_that_a_session_does_not_have_are_refused(name):
         {"labels": np.array([0, 2**31 - 1], np.int32)},
         {"columns": np.array([0, 2**31 - 1, 0, 1], np.int32)},
     ):
-        with pytest.raises(ValueError, match=r"labels must be|coefficients must be"):
-            sessions()[name].restore(table(**changes), Rows())
+        refuses(r"labels must be|coefficients must be", sessions()[name].restore, table(**changes), Rows())
 
 
 def test_states_that_are_not_finite_or_of_other_classes_are_refused():
@@ -88,15 +87,11 @@ def test_a_working_set_has_no_slots_beyond_its_scores():
     K, scores = np.eye(2), np.zeros(2)
     vectors = _core.GramWorkingSet(0)
     vectors.add_pattern(1.0)
-    with pytest.raises(ValueError, match="every pattern needs a vector"):
-        vectors.look(K, scores)
-    with pytest.raises(ValueError, match="slot must not be negative"):
-        vectors.add(0, 0.0, 0.0, -1)
-    with pytest.raises(ValueError, match="must be finite"):
-        vectors.add(0, np.nan, 0.0, 0)
+    refuses("every pattern needs a vector", vectors.look, K, scores)
+    refuses("slot must not be negative", vectors.add, 0, 0.0, 0.0, -1)
+    refuses("must be finite", vectors.add, 0, np.nan, 0.0, 0)
     vectors.add(0, 0.0, 0.0, 2)
-    with pytest.raises(ValueError, match="one row per slot"):
-        vectors.look(K, scores)
+    refuses("one row per slot", vectors.look, K, scores)
 
 
 def test_the_state_of_a_gradient_descent_is_checked():
@@ -110,8 +105,7 @@ def test_the_state_of_a_gradient_descent_is_checked():
         "steps": state["steps"] + 1e300,
         "random": [1, 2],
     }.items():
-        with pytest.raises(ValueError, match="the state"):
-            session.restore({**state, name: value})
+        refuses("the state", session.restore, {**state, name: value})
     session.restore(state)
 
 
@@ -119,8 +113,6 @@ def test_the_weights_of_chains_are_finite_and_of_one_size():
     model = _core.ChainModel(1)
     model.grow(2, 2)
     entries = np.ones(1), np.zeros(1, np.int32), np.array([0, 1, 1])
-    with pytest.raises(ValueError, match="weights must be finite"):
-        model.set_weights(entries[0] * np.nan, *entries[1:], np.zeros((1, 3, 2)))
+    refuses("weights must be finite", model.set_weights, entries[0] * np.nan, *entries[1:], np.zeros((1, 3, 2)))
     session = _core.ChainPerceptron(model, rule="perceptron", averages=True)
-    with pytest.raises(ValueError, match="more features or labels"):
-        session.restore_average(1, *entries, np.zeros((1, 4, 3)))
+    refuses("more features or labels", session.restore_average, 1, *entries, np.zeros((1, 4, 3)))

@@ -29,7 +29,7 @@ from larank.data import load_letter
 from larank.kernel.blockstep import Ascent, Constraints, ascended, projected
 from larank.kernel.blockwise import Blockwise
 from larank.kernel.stream import Examples
-from larank.training import TrainingWarning
+from larank.training import CertificateWarning, TrainingWarning
 from properties import draws
 from references import optima
 
@@ -645,3 +645,35 @@ def test_ctrl_c_ends_training_with_a_valid_model():
         model = larank_on("cpu").fit(X, Y)
     assert model.result_.status == "interrupted"
     assert len(model.support_)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_one_block_step_of_enough_gradients_is_at_the_optimum(seed):
+    """Momentum that is not begun again where it leads astray leaves 1e-5 of it."""
+    random = np.random.default_rng(seed)
+    points = random.normal(size=(20, 4))
+    labels = np.concatenate([np.arange(3), random.integers(0, 3, 17)]).astype(np.int32)
+    costs = random.uniform(6.0, 30.0, 20)
+    K = np.exp(-0.1 * ((points[:, None] - points) ** 2).sum(axis=2))
+    on = limits(HostDevice(), labels, costs, 3, "crammer-singer")
+    _, gain, _, is_plain = ascended(HostDevice(), K, np.zeros((20, 3)), on.margins, on, 400)
+    assert gain == pytest.approx(optima.kernel_optimum(K, labels, costs, 1 - np.eye(3), "crammer-singer"), rel=1e-8)
+    assert not is_plain
+
+
+def test_kernel_values_that_have_overflowed_move_nothing():
+    _, labels, costs, K = problems(0)
+    on = limits(HostDevice(), labels, costs, 3, "crammer-singer")
+    with np.errstate(invalid="ignore"):
+        d, gain, _, is_plain = ascended(HostDevice(), K * np.inf, np.zeros((12, 3)), on.margins, on)
+    assert is_plain
+    assert (gain, np.abs(d).max()) == (0, 0)
+
+
+@on_devices
+def test_a_kernel_that_is_not_definite_leaves_the_scale_of_the_coefficients(device):
+    model = MulticlassSVC("sigmoid", gamma=0.3, coef0=0.5, C=0.1, device=device, max_iter=30, random_state=0)
+    with pytest.warns(CertificateWarning):
+        model.fit(X[:100].astype(np.float64), Y[:100])
+    assert model.scale_ == 1
+    assert model.result_.primal > 0

@@ -8,6 +8,7 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from checks import VARIANTS
 from larank import CertificateWarning, LaRankClassifier, LaSVMClassifier, MulticlassSVC, TrainingWarning
+from larank.kernel.rounding import is_too_large
 
 KERNELS = {"rbf": (rbf_kernel, {"gamma": 0.05}), "poly": (polynomial_kernel, {"gamma": 1.0, "degree": 3, "coef0": 1.0})}
 
@@ -30,3 +31,12 @@ def test_the_primal_objective_is_that_of_the_published_model_though_scores_are_r
     assert model.result_.exact
     assert model.result_.primal == pytest.approx(primal, rel=1e-4)
     assert not model.result_.dual > model.result_.primal  # it is NaN with a CertificateWarning
+
+
+def test_three_standard_errors_of_the_mean_error_count_for_all_examples():
+    errors = np.resize([1.0, -1.0], (64, 1))  # whose mean is zero, so 3 / sqrt(64) is what counts, twice per cost
+    for primal, is_refused in ((7499.0, True), (7501.0, False)):
+        found = is_too_large(
+            np.arange(64), lambda rows: errors[rows], lambda rows: 0 * errors[rows], np.zeros((1, 1)), 1.0, primal, None
+        )
+        assert found == is_refused

@@ -94,7 +94,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-@pytest.mark.parametrize("change", CHANGES, ids=str)
+@pytest.mark.parametrize("change", CHANGES, ids=" ".join)
 def test_the_way_there_does_not_change_the_optimum(formulation, change):
     X, y = data(400, 4)
     plain, other = (svc(formulation=formulation, C=3.0, tol=1e-6, **some).fit(X, y) for some in ({}, change))

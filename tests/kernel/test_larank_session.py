@@ -249,3 +249,28 @@ def test_without_an_average_the_weights_are_the_last_ones():
     train(linear, *noisy_rows(100, 3), np.arange(100))
     assert not linear.averages
     np.testing.assert_array_equal(linear.averaged_weights(), linear.weights())
+
+
+def test_weston_watkins_coefficients_that_reach_their_bound_are_exactly_there():
+    K, labels = problem(200, 4, seed=0)
+    drive = Drive(session(), K, in_order_of_arrival(labels), np.random.default_rng(0).uniform(0.1, 2.0, 200))
+    drive.session.set_formulation("weston-watkins")
+    for _ in range(5):
+        drive.epoch()
+        drive.session.begin_another_epoch()
+    table = drive.session.table()
+    counts = np.diff(table.starts)
+    is_wrong = table.columns != np.repeat(table.labels, counts)
+    wrong, bounds = table.coefficients[is_wrong], -np.repeat(table.costs, counts)[is_wrong]
+    is_there = np.abs(wrong - bounds) < 1e-12
+    assert is_there.sum() > 20
+    np.testing.assert_array_equal(wrong[is_there], bounds[is_there])
+
+
+def test_the_loss_of_weston_watkins_is_the_sum_over_the_wrong_classes_known_by_then():
+    K, labels = problem(30, 4, seed=0)
+    labels = in_order_of_arrival(labels)
+    drive = Drive(session(tau=10.0), K, labels, np.full(30, 0.5))  # no step is taken, so all scores are zero
+    drive.session.set_formulation("weston-watkins")
+    drive.epoch()
+    assert drive.session.loss == pytest.approx(0.5 * np.maximum.accumulate(labels).sum())

@@ -1,7 +1,5 @@
 """`python -m studies`: what it lists, runs and writes, and how it says that it failed."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -110,9 +108,7 @@ def test_numbers_and_figures_are_written(runs: list[Any], tmp_path: Path, monkey
     assert {path.name for path in (tmp_path / "book").iterdir()} == {"paper.json", "paper.svg", "rival.json"}
 
 
-def test_versions_commit_and_load_are_recorded_for_every_study(
-    runs: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_versions_commit_and_load_are_recorded_for_every_study(runs, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setitem(command.STUDIES, "rival", replace(command.STUDIES["rival"], libraries=("numpy", "no-such")))
     command.main(["rival", "--output", str(tmp_path / "t.json")])
     about = json.loads((tmp_path / "t.json").read_text())["about"]
@@ -123,9 +119,7 @@ def test_versions_commit_and_load_are_recorded_for_every_study(
     assert "before: load average" in capsys.readouterr().out
 
 
-def test_without_matplotlib_a_plot_is_refused_before_the_work(
-    runs: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_matplotlib_a_plot_is_refused_before_the_work(runs, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(command.STUDIES, "paper", replace(command.STUDIES["paper"], draw=lambda *drawn: None))
     assert command.main(["paper", "--output", str(tmp_path / "f.png")]) == 1
@@ -156,9 +150,7 @@ def test_wrong_usage_is_said_before_the_work(arguments, said, runs, tmp_path, mo
     assert said in " ".join(capsys.readouterr().err.replace("'paper', 'rival'", "paper, rival").split())
 
 
-def test_a_study_that_fails_says_why_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_that_fails_says_why_in_one_line(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("LARANK_DATA", str(tmp_path))
     assert command.main(["larank-figure2"]) == 1
     assert capsys.readouterr().err.splitlines() == [

@@ -1,7 +1,5 @@
 """The quick form of every study runs, fills its tables, and writes numbers and figures that can be read."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace
@@ -76,9 +74,7 @@ def refused(constant: str) -> float:
 
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize("name", command.STUDIES)
-def test_the_quick_form_fills_its_tables_and_writes_all_there_is(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_quick_form_fills_its_tables_and_writes_all_there_is(name, tmp_path, monkeypatch, capsys) -> None:
     if name == "memorylimits" and not Path("/proc/self/clear_refs").exists():
         pytest.skip("the peak of the resident set is read from /proc")
     study, kept = command.STUDIES[name], list[Findings]()

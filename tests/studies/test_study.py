@@ -1,7 +1,5 @@
 """What studies share: claims are judged, rows declare their columns, and findings become tables, lines and JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 from contextlib import nullcontext
@@ -16,8 +14,6 @@ from rich.console import Console
 from studies.papers.experiment import Entry, Published, timed_fit
 from studies.study import Claim, Findings, Scope, is_so, plain
 from studies.tables import Table, band, column, columns_of, derived, digits, of_breakdowns, of_rows, yes
-
-# ---- Claims ----
 
 
 @pytest.mark.parametrize(
@@ -47,9 +43,6 @@ def test_a_claim_is_met_missed_or_undecided(claim: Claim, said: str) -> None:
     assert claim.holds is verdict
     assert claim.to_dict()["text"] == said
     assert claim.to_dict()["holds"] is verdict
-
-
-# ---- Rows ----
 
 
 @dataclass(frozen=True)
@@ -122,9 +115,6 @@ def test_breakdowns_have_a_column_for_every_part_some_row_has() -> None:
     assert [cells[2] for cells, _ in table.rows] == ["0.250", "-"]
 
 
-# ---- Findings ----
-
-
 @dataclass
 class Own(Findings):
     curves: tuple[Any, ...]
@@ -147,9 +137,6 @@ def test_a_quick_form_is_held_to_nothing() -> None:
         assert (len(found.claims), found.others["quick"], found.others["left_out"]) == (claims, quick, ["slow"])
         assert found.rows["entries"][0].mean("dual") == 5200
         assert found.to_dict()["entries"][0]["paper"] == {"error": 2.8, "dual": 5226}
-
-
-# ---- Training ----
 
 
 @pytest.mark.parametrize(("status", "ends"), [("interrupted", True), ("converged", False)])

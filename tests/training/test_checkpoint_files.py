@@ -295,3 +295,13 @@ def test_checkpoints_take_little_of_the_time_however_long_a_state_takes(tmp_path
     LaRankClassifier("linear", epochs=9).fit(X, y, checkpoint=tmp_path / "checkpoint", every=0)
     assert len(written) > 3
     assert min(np.diff(written[:-1])) > 50  # the last one is written in any case
+
+
+@pytest.mark.parametrize("place", [0, 1, 624])
+def test_a_random_generator_goes_on_from_every_place_among_its_numbers(place):
+    wanted, found = np.random.RandomState(1), np.random.RandomState(2)
+    state = random_state_of(np.random.RandomState(0))
+    state[2] = place
+    wanted.set_state(tuple(state))
+    set_random_state(found, state)
+    assert found.randint(1000, size=5).tolist() == wanted.randint(1000, size=5).tolist()

@@ -184,11 +184,17 @@ def test_costs_are_raised_in_time_however_large_they_are():
     assert 0 < model.result_.dual < model.result_.primal
 
 
+def new_session(X):
+    n = len(X)
+    options = {"intercept": 0.0, "formulation": "crammer-singer", "classes": n, "epsilon": 0.1, "seed": 0}
+    return _core.sdm_session(
+        X, np.arange(n, dtype=np.int32), np.ones(n), np.ones(n), **options, shrinking=True, cooling=True
+    )
+
+
 @pytest.fixture
 def sdm_session():
-    examples = np.eye(3), np.arange(3, dtype=np.int32), np.ones(3), np.ones(3)
-    options = {"intercept": 0.0, "formulation": "crammer-singer", "classes": 3, "epsilon": 0.1}
-    return _core.sdm_session(*examples, **options, shrinking=True, cooling=True, seed=0)
+    return new_session(np.eye(3))
 
 
 def test_a_session_whose_weights_were_taken_refuses_to_go_on(sdm_session):
@@ -393,3 +399,19 @@ def test_ctrl_c_ends_an_active_learner_that_has_taken_note_of_the_labels():
     assert learner.labels_used == 60
     assert learner.estimator.result_.status == "interrupted"
     learner.teach(index=np.arange(60, 70), y=y[60:70])
+
+
+def test_coefficients_beyond_their_bounds_count_as_far_as_they_are_feasible():
+    session = new_session(np.eye(3))
+    session.start_from(np.array([1.5, -1.5]), np.array([0, 1], np.int32), np.array([0, 2, 2, 2]))
+    assert session.coefficients()[0].tolist() == [1, -1]
+    assert session.evaluate().dual == 0  # one example adds 1 and takes away half of 1 + 1
+
+
+def test_a_model_that_is_no_better_than_zero_still_tells_classes_apart():
+    session = new_session(np.ones((2, 1)))  # of two classes, whose losses grow and fall alike
+    session.start_from(np.array([1.0, -1.0]), np.array([0, 1], np.int32), np.array([0, 2, 2]))
+    assert session.evaluate().primal == pytest.approx(2, rel=1e-11)
+    weights = session.take_weights().ravel()
+    assert 0 < weights[0] < 1e-5
+    assert weights[1] == -weights[0]

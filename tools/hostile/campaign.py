@@ -128,11 +128,7 @@ class Batch:
 def registered() -> dict[str, Attack]:
     """The attacks by name: all modules of this folder that have one."""
     names = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
-    modules = {
-        name: importlib.import_module(f"{__package__}.{name}")
-        for name in sorted(names)
-        if not name.startswith(("test_", "__main__"))
-    }
+    modules = {name: importlib.import_module(f"{__package__}.{name}") for name in sorted({*names} - {"__main__"})}
     return {name: module.ATTACK for name, module in modules.items() if hasattr(module, "ATTACK")}
 
 
@@ -328,7 +324,7 @@ def _work(attack: Attack, cases: Iterator[Case], batch: Batch, end: float) -> in
     room = batch.log.parent / "room"
     room.mkdir()
     os.chdir(room)
-    first = _resident()
+    first = _memory_in_use()[1]
     refused = accepted = 0
     for done, case in enumerate(cases):
         batch.progress[:] = _PROGRESS.pack(batch.start + done, done + 1, refused, accepted)
@@ -345,7 +341,7 @@ def _work(attack: Attack, cases: Iterator[Case], batch: Batch, end: float) -> in
             refused += 1
         batch.progress[:] = _PROGRESS.pack(batch.start + done, done + 1, refused, accepted)
         _sweep(room)
-        if _resident() > first + _LEAK:
+        if _memory_in_use()[1] > first + _LEAK:
             return _LEAKED
         if time.monotonic() > end:
             break
@@ -355,9 +351,8 @@ def _work(attack: Attack, cases: Iterator[Case], batch: Batch, end: float) -> in
 @contextmanager
 def _limits(memory: int, seconds: int) -> Iterator[None]:
     """Within it, the process ends after so many seconds, and gets no more than so many bytes over what it has now."""
-    _libc.malloc_trim(0)  # or a case could use what those before it have left
     if "asan" not in os.environ.get("LD_PRELOAD", ""):  # which has terabytes of addresses for itself
-        resource.setrlimit(resource.RLIMIT_AS, (_address_space() + memory, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_AS, (_memory_in_use()[0] + memory, resource.RLIM_INFINITY))
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -385,18 +380,10 @@ def _sweep(room: Path) -> None:
     os.ftruncate(2, 0)
 
 
-def _address_space() -> int:
-    return _memory_in_use()[0]
-
-
-def _resident() -> int:
-    _libc.malloc_trim(0)  # or what is free counts too: that of the parent at first, and that of cases at last
-    return _memory_in_use()[1]
-
-
 def _memory_in_use() -> list[int]:
-    with open("/proc/self/statm") as statm:
-        return [int(pages) * resource.getpagesize() for pages in statm.read().split()]
+    """Return the bytes of the address space, of resident memory and of its parts, without what is free."""
+    _libc.malloc_trim(0)  # free memory of the parent and of earlier cases would count, and later cases could use it
+    return [int(pages) * resource.getpagesize() for pages in Path("/proc/self/statm").read_text().split()]
 
 
 @lru_cache(1000)

@@ -21,6 +21,12 @@ def sound(X, y):
         assert not len(X.indices) or X.indices.min() >= 0 and X.indices.max() < X.shape[1]
     return X, y
 """
+STREAM = """
+from itertools import islice
+from larank.data import ExampleFile
+for block in islice(ExampleFile({!r}, {}).blocks({}), 1000):
+    sound(block.X, block.y)
+"""
 
 
 def names_its_file(error: BaseException) -> bool:

@@ -211,9 +211,7 @@ def _weights(random: Random) -> str:
     low, high = random.choice(((-308, 308), (-308, -300), (300, 308), (-30, 30), (0, 0)))
     return random.choice(
         (
-            "",
-            "",
-            "",
+            *("", "", ""),
             f", sample_weight=10.0 ** random.uniform({low}, {high}, len(y))",
             f", sample_weight=np.full(len(y), 1e{high})",
             ", sample_weight=(np.arange(len(y)) % 4 > 0).astype(float)",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from tools.hostile.campaign import Attack, Case
-from tools.hostile.datafiles import SOUND, damaged_case, names_its_file
+from tools.hostile.datafiles import SOUND, STREAM, damaged_case, names_its_file
 
 TEXTS = (
     b"1 1:0.5 3:2\n-1 2:1e3 # a comment\n+1 1:-.25 2:7 3:1e-5\n",
@@ -23,12 +23,6 @@ if X.shape[1] and y.dtype.kind in "if":
     Z, z = read_svmlight("again.svm", n_features=X.shape[1], dtype=X.dtype)
     assert all(map(np.array_equal, (X.indptr, X.indices, X.data, y), (Z.indptr, Z.indices, Z.data, z)))
 """
-STREAM = """
-from itertools import islice
-from larank.data import ExampleFile
-for block in islice(ExampleFile("data.svm", {}).blocks({}), 1000):
-    sound(block.X, block.y)
-"""
 
 
 def cases(random: Random) -> Iterator[Case]:
@@ -37,7 +31,7 @@ def cases(random: Random) -> Iterator[Case]:
         if random.randrange(3):
             script = READ.format(random.choice((options, "zero_based='auto'", "zero_based='auto', n_features=3")))
         else:
-            script = STREAM.format(options, random.choice((1, 50, 1000, 10**6)))
+            script = STREAM.format("data.svm", options, random.choice((1, 50, 1000, 10**6)))
         yield damaged_case(random, "data.svm", random.choice(TEXTS), WORDS, SOUND + script)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from tools.hostile.campaign import Attack, Case
-from tools.hostile.datafiles import SOUND, damaged_case, names_its_file
+from tools.hostile.datafiles import SOUND, STREAM, damaged_case, names_its_file
 
 TEXTS = (
     b"1,2,a\n3,4.5,b\n-1e3,0,a\n",
@@ -17,12 +17,6 @@ TEXTS = (
 )
 WORDS = (b"label", b'"', b'""', b'"a', b'a"b', b",,", b'"1"', b"#", b"x")
 READ = 'from larank.data import read_csv\nsound(*read_csv("data.csv", {}))\n'
-STREAM = """
-from itertools import islice
-from larank.data import ExampleFile
-for block in islice(ExampleFile("data.csv", {}).blocks({}), 1000):
-    sound(block.X, block.y)
-"""
 TABLE = """
 import csv, io, warnings
 from larank import TableEncoder
@@ -54,7 +48,7 @@ def cases(random: Random) -> Iterator[Case]:
         elif random.randrange(3):
             script = READ.format(options)
         else:
-            script = STREAM.format(options, random.choice((1, 50, 1000, 10**6)))
+            script = STREAM.format("data.csv", options, random.choice((1, 50, 1000, 10**6)))
         yield damaged_case(random, "data.csv", random.choice(TEXTS), WORDS, SOUND + script)
 
 

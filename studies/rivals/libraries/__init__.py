@@ -57,7 +57,6 @@ def installed(solver: Solver) -> bool:
 
 
 def usable(names: Iterable[str], solvers: Mapping[str, Solver], say: Callable[[str], None]) -> list[str]:
-    """Those whose library is installed."""
     present = []
     for name in names:
         if installed(solvers[name]):

@@ -134,7 +134,6 @@ class Estimator(Solver):
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def having(self, **settings: Any) -> Self:
-        """The same with other parameters."""
         return replace(self, settings={**self.settings, **settings})
 
     def model(self, data: TrainingSet, threads: int) -> Any:

@@ -57,7 +57,6 @@ class Solver:
 
     @property
     def is_ours(self) -> bool:
-        """Whether its library is this one."""
         return self.requires.startswith("larank:")
 
     def forms(self, problem: Any) -> Sequence[str]:
@@ -158,8 +157,6 @@ class LinearFit(Fitted):
 
 @dataclass(frozen=True)
 class Predictor(Fitted):
-    """A model that predicts labels."""
-
     predict: Predict
 
 

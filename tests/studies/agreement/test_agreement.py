@@ -105,18 +105,21 @@ def test_no_scores_near_the_optimum_of_a_smooth_loss_are_better(formulation):
 # ---- Claims ----
 
 
-@pytest.fixture(scope="module")
-def judged():
-    """A run of which every claim holds, and how it is judged with a changed result or weaker scores."""
-    problem = first_of(1, estimator="LaSVMClassifier", kernel="rbf", dtype="float64")[0]
+def run_and_judge(problem, judged_by):
+    """A run of which every claim holds: its machine, its result, and how changes or weaker scores are judged."""
     machine, model = MACHINES[problem.formulation](problem), problem.fit()
     interval, solution = machine.interval(), solution_of(model, machine)
 
     def judge(strength=1.0, **changes):
         weaker = replace(solution, scores=strength * solution.scores)
-        return broken(weaker, replace(model.result_, **changes), machine, interval)
+        return judged_by(weaker, replace(model.result_, **changes), machine, interval)
 
-    return judge
+    return machine, model.result_, judge
+
+
+@pytest.fixture(scope="module")
+def judged():
+    return run_and_judge(first_of(1, estimator="LaSVMClassifier", kernel="rbf", dtype="float64")[0], broken)[-1]
 
 
 def test_a_sound_run_breaks_no_claim_and_a_stopped_one_promises_no_gap(judged):
@@ -143,14 +146,8 @@ def test_certificates_and_statuses_that_promise_too_much_are_found(judged, chang
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_results_that_break_the_rule_of_certificates_are_found(dtype):
-    problem = first_of(1, estimator="LinearMulticlassSVC", dtype=dtype)[0]
-    machine, model = MACHINES[problem.formulation](problem), problem.fit()
-    interval, solution = machine.interval(), solution_of(model, machine)
-
-    def judge(**changes):
-        return unsound(solution, replace(model.result_, **changes), machine, interval)
-
-    result, close = model.result_, 1 + (1e-4 if dtype == "float32" else 1e-6)
+    machine, result, judge = run_and_judge(first_of(1, estimator="LinearMulticlassSVC", dtype=dtype)[0], unsound)
+    close = 1 + (1e-4 if dtype == "float32" else 1e-6)
     assert judge() == judge(primal=np.nan, exact=False) == []
     for changes, said in (
         ({"primal": result.primal * close}, "but the published model has"),

@@ -1,7 +1,5 @@
 """Tables C.2 and C.3 of the thesis are put together rightly."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from types import SimpleNamespace
 from typing import Any
@@ -12,12 +10,9 @@ from matplotlib.figure import Figure
 
 import larank
 from larank.ambiguous.house import make_triples
-from studies.papers.conceptrows import TokenRows, sentence_errors
-from studies.papers.concepts import QUICK_SIZES, STUDY, purity
+from studies.papers.concepts import QUICK_SIZES, STUDY, TokenRows, purity, sentence_errors
 from studies.papers.concepttables import BOTH, LR_BOTH, OF_BOTH, OF_CONTAIN, OF_LOC, OF_X, ConceptFigures, RowErrors
 from studies.study import Scope
-
-# ---- Parts ----
 
 
 def test_counts_of_the_house_are_those_of_the_thesis():
@@ -44,9 +39,6 @@ def test_bags_tell_nothing_of_the_order_of_words(monkeypatch: pytest.MonkeyPatch
         STUDY.run(Scope(quick=True, options=Namespace(parts=("weak",))), print)
     assert len(taught) == QUICK_SIZES[0]
     assert all(list(bag) == sorted(bag) for bag in taught)
-
-
-# ---- Means and neighbours ----
 
 
 def test_orders_of_the_thesis_are_judged_by_means_and_its_ties_are_called_so():

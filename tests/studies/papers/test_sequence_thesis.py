@@ -1,7 +1,5 @@
 """Tables 5.4 to 5.7 and figure 5.3 of the thesis are put together rightly."""
 
-from __future__ import annotations
-
 import lzma
 from typing import Any
 
@@ -9,19 +7,8 @@ import numpy as np
 import pytest
 
 from studies.datasets import FOLDS, SEQUENCES, load_sequences
-from studies.papers import sequence as sequence_tables
-from studies.papers.sequence import (
-    CHUNKING,
-    LARANK_EXACT,
-    LARANK_GREEDY,
-    OCR,
-    PA_GREEDY,
-    PERCEPTRON_EXACT,
-    SPEECH,
-    SVMSTRUCT,
-    Timing,
-    slope,
-)
+from studies.papers import sequence
+from studies.papers.sequence import CHUNKING, LARANK_EXACT, LARANK_GREEDY, OCR, SPEECH, Timing, slope
 
 
 @pytest.fixture
@@ -44,9 +31,6 @@ def small_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
         (tmp_path / CHUNKING / f"{part}.txt.xz").write_bytes(lzma.compress(sentences.encode()))
         tagged = "the\tDET\tDT\ndog\tNOUN\tNN\n. . .\tPUNCT\t.\n\n" * count
         (tmp_path / SPEECH / f"{part}.txt.xz").write_bytes(lzma.compress(tagged.encode()))
-
-
-# ---- Data ----
 
 
 @pytest.mark.usefixtures("small_data")
@@ -72,19 +56,16 @@ def test_text_has_the_columns_its_templates_speak_of():
     assert len(chunks.first(5).X_test) == 20
 
 
-# ---- Tables ----
-
-
 @pytest.mark.parametrize("dataset", SEQUENCES)
 def test_parameters_are_those_of_table_5_4(dataset: str):
-    exact, greedy = (sequence_tables._settings(dataset, name) for name in (LARANK_EXACT, LARANK_GREEDY))
+    exact, greedy = (sequence._settings(dataset, name) for name in (LARANK_EXACT, LARANK_GREEDY))
     assert exact["C"] == greedy["C"] == 0.1
     assert (exact["inference"], greedy["inference"]) == ("exact", "greedy")
     wanted = (10, 1, 5, 10) if dataset == OCR else (5, 1, 1, 2)
     assert (exact["n_reprocess"], exact["order"], greedy["n_reprocess"], greedy["order"]) == wanted
-    assert sequence_tables._settings(dataset, PA_GREEDY) == {**greedy, "n_reprocess": 0}
-    assert sequence_tables._settings(dataset, SVMSTRUCT).items() >= {**exact, "stop": "gap"}.items()
-    assert "n_reprocess" not in sequence_tables._settings(dataset, PERCEPTRON_EXACT)
+    assert sequence._settings(dataset, sequence.PA_GREEDY) == {**greedy, "n_reprocess": 0}
+    assert sequence._settings(dataset, sequence.SVMSTRUCT).items() >= {**exact, "stop": "gap"}.items()
+    assert "n_reprocess" not in sequence._settings(dataset, sequence.PERCEPTRON_EXACT)
 
 
 def test_slope_is_one_where_time_is_in_proportion():

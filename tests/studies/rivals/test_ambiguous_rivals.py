@@ -1,7 +1,5 @@
 """Learners from candidate labels, and the study that compares them: figures, verdicts and quick form."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 
 import numpy as np
@@ -76,10 +74,7 @@ def test_drawn_labels_are_candidates_and_all_of_them_come():
     assert set(labels) == {0, 2}
     assert 150 < np.sum(labels == 0) < 250
     assert np.array_equal(labels, candidates.drawn_labels(among, 0))
-
-
-def test_drawn_labels_do_not_depend_on_how_candidates_were_made():
-    y = np.zeros(1000, np.int64)
+    y = np.zeros(1000, np.int64)  # labels do not depend on how candidates were made
     made = with_random_candidates(y[:, None], y, 4, 1, seed=0)
     assert 400 < np.sum(candidates.drawn_labels(made.candidates, 0) == 0) < 600
 
@@ -104,9 +99,7 @@ def case(dataset: str, ours: tuple[float, ...], other: tuple[float, ...]) -> Cas
 
 def test_a_difference_is_that_of_the_same_splits():
     one = case("pl_lost", (70.0, 72.0, 74.0), (69.0, 73.0, 72.0))
-    mean, error = one.difference("pl-knn")
-    assert mean == pytest.approx(2 / 3)
-    assert error == pytest.approx(np.std([1, -1, 2], ddof=1) / np.sqrt(3))
+    assert one.difference("pl-knn") == pytest.approx((2 / 3, np.std([1, -1, 2], ddof=1) / np.sqrt(3)))
     assert one.wins("pl-knn") == (2, 1)
 
 

@@ -1,24 +1,136 @@
-"""`python -m studies one-pass`: how far one pass of `partial_fit` is from the optimum, on noisy and other data."""
+"""`python -m studies epochs`: the passes that `epochs="auto"` makes on small and noisy data, against the optimum.
+
+`python -m studies one-pass`: how far one pass of `partial_fit` is from the optimum, on noisy and other data.
+"""
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 
-from larank import LaRankClassifier, LinearMulticlassSVC, MulticlassSVC, SequenceTagger
+from larank import LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC, MulticlassSVC, SequenceTagger
 from larank.sequence.entities import entity_report
-from studies.datasets import BINARY, GENERATED, KERNEL, LINEAR, SMALL, Dataset, load, load_sequences
+from studies.datasets import BINARY, GENERATED, KERNEL, LINEAR, SMALL, UNSPLIT, Dataset, load, load_sequences
 from studies.rivals.streamtasks import noisy
 from studies.streams import Drawn
 from studies.study import Findings, Say, Scope, Study
 from studies.tables import column, derived, of_rows
+
+# ---- Epochs ----
+
+MOST_TRAIN, MOST_TEST = 4000, 2000
+ALGORITHMS: Mapping[str, tuple[type, Callable[..., Any]]] = {
+    "larank": (LaRankClassifier, lambda **given: MulticlassSVC(**given, tol=1e-4)),
+    "lasvm": (LaSVMClassifier, lambda **given: LaSVMClassifier(**given, stop="gap", tol=1e-4, max_iter=1000)),
+}
+
+
+def _noisy(features: int, classes: int, noise: float, train: int) -> Dataset:
+    """Classes by the largest of some linear functions, to which noise is added."""
+    random = np.random.default_rng([features, classes, train])
+    X = random.normal(size=(train + MOST_TEST, features))
+    y = (X @ random.normal(size=(features, classes)) + noise * random.normal(size=(len(X), classes))).argmax(axis=1)
+    return Dataset(X[:train], y[:train], X[train:], y[train:])
+
+
+_GENERATED: Mapping[str, Callable[[], Dataset]] = {
+    "noisy-2d": lambda: _noisy(2, 2, 1.5, 1000),
+    "noisy-10d": lambda: _noisy(10, 2, 3.0, 500),
+    "noisy-5-classes": lambda: _noisy(10, 5, 2.0, 500),
+    "noisy-11-classes": lambda: _noisy(10, 11, 1.0, 528),
+}
+_STORED = {**SMALL, **UNSPLIT, "banana": BINARY["banana"]}
+EPOCHS_ON = (*_GENERATED, *_STORED)
+
+
+def _read(name: str) -> Dataset:
+    data = _GENERATED[name]() if name in _GENERATED else load(name, _STORED)
+    return data.standardised().drawn(MOST_TRAIN, MOST_TEST)
+
+
+@dataclass(frozen=True)
+class EpochsRow:
+    """One data set, means over costs, gammas and seeds: test errors in percent, and passes."""
+
+    dataset: str = column("data")
+    algorithm: str = column("algorithm")
+    examples: int = column("examples")
+    optimum: float = column("optimum", ".2f")
+    one_pass: float = column("one pass", ".2f")
+    auto: float = column("auto", ".2f")
+    auto_epochs: float = column("passes", ".1f")
+
+    @derived("over optimum", "+.2f")
+    def over(self) -> float:
+        return self.auto - self.optimum
+
+    worst: float = column("worst C, gamma", "+.2f")  # of a cost and gamma, over the optimum's
+
+
+# The costs, the gammas over the number of features, and the number of seeds.
+WHOLE_EPOCHS = (0.05, 1.0, 10.0, 100.0), (0.3, 1.0, 3.0), 10
+QUICK_EPOCHS = (0.05, 10.0), (1.0,), 2
+
+
+def _errors(data: Dataset, make: Callable[[int], Any], seeds: int) -> tuple[float, float]:
+    """Mean test error in percent, and mean passes."""
+    errors, passes = [], []
+    for seed in range(seeds):
+        model = make(seed).fit(data.X_train, data.y_train)
+        errors.append(100 * float(np.mean(model.predict(data.X_test) != data.y_test)))
+        passes.append(model.result_.iterations)
+    return float(np.mean(errors)), float(np.mean(passes))
+
+
+def _epochs_row(name: str, algorithm: str, data: Dataset, is_quick: bool) -> EpochsRow:
+    (online, exact), (costs, gammas, seeds) = ALGORITHMS[algorithm], QUICK_EPOCHS if is_quick else WHOLE_EPOCHS
+    found: list[tuple[float, ...]] = []
+    for C, gamma in itertools.product(costs, gammas):
+        settings = {"C": C, "gamma": gamma / data.X_train.shape[1]}
+        optimum, _ = _errors(data, lambda seed, given=settings: exact(**given, random_state=seed), 1)
+        one, _ = _errors(
+            data, lambda seed, given=settings: online(**given, epochs=1, random_state=seed), max(1, seeds // 3)
+        )
+        auto, passes = _errors(data, lambda seed, given=settings: online(**given, random_state=seed), seeds)
+        found.append((optimum, one, auto, passes, auto - optimum))
+    means: NDArray[np.float64] = np.mean(found, axis=0)
+    return EpochsRow(name, algorithm, len(data.y_train), *map(float, means[:4]), worst=max(row[4] for row in found))
+
+
+def run_epochs(scope: Scope, say: Say) -> Findings:
+    rows = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the optimum may be far off where costs are high
+        for name in scope.present(EPOCHS_ON, ("noisy-10d",), say, _source_of_epochs):
+            data = _read(name)
+            for algorithm in ALGORITHMS:
+                rows.append(_epochs_row(name, algorithm, data, scope.quick))
+                say(f"{name}, {algorithm}: {rows[-1].over:+.2f} points over the optimum")
+    overs = {algorithm: [row.over for row in rows if row.algorithm == algorithm] for algorithm in ALGORITHMS}
+    return Findings(
+        rows={"rows": rows},
+        tables=[of_rows("Test error in percent, means over C, gamma and seeds", rows)],
+        lines=[
+            f"{algorithm}: {np.mean(over):+.2f} points over the optimum, {max(over):+.2f} on one set"
+            for algorithm, over in overs.items()
+        ],
+    )
+
+
+def _source_of_epochs(name: str) -> str:
+    return GENERATED if name in _GENERATED else _STORED[name].source
+
+
+# ---- One pass ----
 
 BATCH, SEEDS, BAR = 1000, 3, 0.5
 NOISY_ROWS, KERNEL_ROWS, MOST_ROWS, TESTED = 50_000, 10_000, 60_000, 20_000
@@ -52,7 +164,6 @@ class Row:
 
     @derived("points below", "+.2f")
     def below(self) -> float:
-        """The optimum."""
         return self.optimum - self.quality
 
 
@@ -156,7 +267,7 @@ def _quality(name: str, data: Dataset, settings: dict[str, Any]) -> float:
     return 100 * entity_report(data.y_test, tagger.predict(data.X_test)).f1
 
 
-# ---- The study ----
+# ---- All of them ----
 
 
 def _of(name: str) -> Callable[[str, int, Scope], dict[str, tuple[float, float]]]:
@@ -176,7 +287,6 @@ def _rows(name: str, scope: Scope) -> Iterator[Row]:
 
 
 def run(scope: Scope, say: Say) -> Findings:
-    """One set after the other."""
     rows: list[Row] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the optimum may be far off where costs are high
@@ -199,6 +309,9 @@ def _source(name: str) -> str:
     return problems[name][name].source if name in problems else generated
 
 
-STUDY = Study(
-    "one-pass", "one pass of streams, of rows and of sequences, against the optimum", run, DATASETS, has_seeds=True
+_EPOCHS = "the passes of epochs='auto' on small and noisy data, against the exact machines"
+_ONE_PASS = "one pass of streams, of rows and of sequences, against the optimum"
+STUDIES = (
+    Study("epochs", _EPOCHS, run_epochs, EPOCHS_ON),
+    Study("one-pass", _ONE_PASS, run, DATASETS, has_seeds=True),
 )

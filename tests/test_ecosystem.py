@@ -1,5 +1,7 @@
 """Claims about newer interfaces of scikit-learn: arrays of any library, `set_output`, metadata routing, callbacks."""
 
+import sys
+
 import array_api_strict as strict
 import numpy as np
 import pandas as pd
@@ -343,3 +345,8 @@ def test_callbacks_of_a_search_are_called_for_each_training(case):
         search.fit(X, y)
     assert recorder.called.count("end candidate-split-evaluation") == 4
     assert recorder.called.count("end refit-with-best-params") == 1
+
+
+def test_the_modules_for_users_are_imported_when_they_are_asked_for():
+    assert {"active", "dask", "data", *larank.__all__} <= set(dir(larank))
+    assert larank.__getattr__("data") is sys.modules["larank.data"]

@@ -281,6 +281,7 @@ def test_a_universe_that_is_written_and_read_is_the_same(name, tmp_path):
         ('concept\n"a\n', "line 2: unexpected end of data"),
         ("concept,containedby\nbox,box\n", r"line 2, column 'containedby': containedby\(box\) = box leads"),
         ("concept,containedby\nbox,bag\nbag,ball\nball,box\n", r"line 4, .*: containedby\(ball\) = box leads"),
+        ("concept,containedby\nbox,box\nbag,\nball,bag\nhat,bag\n", r"line 2, .*: containedby\(box\) = box leads"),
         ("concept,in:acyclic,on:acyclic\nbox,bag,\nbag,,box\n", "line 3, column 'on:acyclic': .* back to itself"),
     ],
 )

@@ -618,6 +618,7 @@ DAMAGES = {
     ],
     "concepts": [
         (state("symbols", lambda names: ["", *names[1:]]), "must be different, with all concepts among them"),
+        (state("symbols", lambda names: names[:1] * len(names)), "must hold every entry once"),
         (state("words", lambda words: words[::-1]), "the concepts in concepts_ and the words in words_"),
         (state("words", lambda words: [3] * len(words)), "must be text, got 3"),
         (attribute("_state/8", lambda senses: senses + 1000), r"\['senses'\] must be of 3 words"),

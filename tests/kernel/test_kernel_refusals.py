@@ -19,6 +19,10 @@ ROWS = Rows(EYE, IDS)
 ONE_COLUMN, TWO_COLUMNS = (table_of([9], [0], [1.0], [1.0], np.ones((1, columns))) for columns in (1, 2))
 
 
+def precomputed():
+    return MulticlassSVC("precomputed").fit(X @ X.T, Y)
+
+
 class Beyond(Active):
     """A strategy that chooses an example that it was not shown."""
 
@@ -127,6 +131,10 @@ REFUSED = [
     ("sample_size acts with the name of a strategy only", lambda: select(LaRankClassifier, sample_size=3)),
     ("sample_size acts with the name of a strategy only", lambda: select(LaSVMClassifier, sample_size=3)),
     (r"selection must choose a place from 0 to \d+, got 99 from Beyond\(", lambda: select(LaSVMClassifier, Beyond())),
+    (
+        "scores can be computed of, but those of example 0 overflow",
+        lambda: precomputed().decision_function(np.full((1, len(X)), 1e308)),
+    ),
     ("classes must be a list or an array of labels, got 3", lambda: LaRankClassifier().partial_fit(X, Y, classes=3)),
     (r"C times the weights must have a finite sum, got 1e\+308", lambda: MulticlassSVC().path(X, Y, [1e308])),
     (r"memory_limit must be at most \d+ bytes, got 1e\+300", lambda: LaRankClassifier(memory_limit=1e300).fit(X, Y)),

@@ -301,6 +301,7 @@ def test_a_warm_start_begins_at_the_weights_before(algorithm, formulation, class
     X, y = noisy(classes=classes)
     parameters = {"algorithm": algorithm, "formulation": formulation, "loss": "log_loss", "alpha": 1e-2}
     model = sgd(**parameters, warm_start=True, epochs=20).fit(X, y)
+    model.fit(sparse.csr_matrix(X), y)  # a search for the first step begins at the weights, too
     before, t0 = model.coef_, 1e12  # steps that move nothing
     model.set_params(t0=t0, epochs=1).fit(X, y)
     np.testing.assert_allclose(model.coef_, before, rtol=1e-3, atol=1e-4)

@@ -832,6 +832,7 @@ def test_calibration_makes_probabilities_of_margins_and_is_saved(file_of, tmp_pa
     assert tagger.calibrate(X[100:200], noisy[100:200]) is tagger
     in_memory = tagger.calibration_
     assert np.array_equal(tagger.calibrate(file_of(X[100:200], noisy[100:200])).calibration_, in_memory)
+    assert tagger.predict_confidence(file_of(X[100:200], noisy[100:200])) == tagger.predict_confidence(X[100:200])
     sure = [token for tokens in tagger.predict_confidence(X[200:]) for token in tokens]
     right = np.mean([token.label == tag for token, tag in zip(sure, itertools.chain(*noisy[200:]), strict=True)])
     assert np.mean([token.probability for token in sure]) == pytest.approx(right, abs=0.05)

@@ -164,6 +164,7 @@ def test_text_is_tf_idf_or_hashed_as_in_scikit_learn():
     assert encoder.get_feature_names_out()[0] == f"c: {reference.get_feature_names_out()[0]}"
     hashed = HashingVectorizer(n_features=32).transform(TEXT).toarray()
     np.testing.assert_allclose(encoded(TEXT, text="hash", text_features=32)[0], hashed)
+    assert encoded([*TEXT, None])[0][:, -1].tolist() == [0] * N + [1]
 
 
 def test_dates_are_a_time_and_places_in_cycles():
@@ -246,6 +247,7 @@ NOT_FITTED = [
     ({}, np.ones((0, 2)), ValueError, "must have rows and columns"),
     ({}, [[1j, 2]], ValueError, "Complex data not supported"),
     ({}, TWICE, ValueError, "unique column names"),
+    ({}, pd.DataFrame([[1, 2]], columns=["1", 1]), ValueError, "columns of different names, got '1' twice"),
     ({}, [[[1], 2], [[3], 4]], TypeError, "must hold single values"),
     ({}, np.ones((5, 2)), ValueError, "there must be a column that tells rows apart"),
 ]

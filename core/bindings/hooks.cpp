@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <tuple>
@@ -14,6 +15,7 @@
 #include "bindings/concepts.hpp"
 #include "bindings/larank.hpp"
 #include "bindings/session.hpp"
+#include "kernel/gram.hpp"
 #include "kernel/huller.hpp"
 #include "kernel/lasvm.hpp"
 #include "kernel/mcsvm.hpp"
@@ -176,21 +178,34 @@ auto pairwise_solution(Vector<double> scores, Vector<double> weights, double kap
     return beta;
 }
 
-void bind_row_cache(nb::module_& m) {
+// A row of a cache, if it is kept.
+std::optional<std::vector<double>> copied(const double* row, int64_t columns) {
+    return row ? std::optional(std::vector<double>(row, row + columns)) : std::nullopt;
+}
+
+void bind_rows(nb::module_& m) {
     using Cache = larank::RowCache<double>;
     nb::class_<Cache>(m, "RowCache")
         .def(nb::init<int64_t, int64_t, int64_t>(), "examples"_a, "bytes"_a, "in_use"_a)
         .def("has", &Cache::has)
-        .def("find",
-             [](Cache& cache, int64_t example, int64_t columns) -> std::optional<std::vector<double>> {
-                 const double* const row = cache.find(example);
-                 return row ? std::optional(std::vector<double>(row, row + columns)) : std::nullopt;
-             })
+        .def("find", [](Cache& rows, int64_t id, int64_t columns) { return copied(rows.find(id), columns); })
         .def("insert", [](Cache& cache, int64_t example, Vector<double> row) { cache.insert(example, row.data()); })
         .def("forget", &Cache::forget)
         .def("narrow", &Cache::narrow)
         .def_prop_ro("rows", &Cache::rows)
         .def_prop_ro("bytes", &Cache::bytes);
+    using Gram = larank::Gram<double>;
+    nb::class_<Gram>(m, "Gram")
+        .def(nb::init<int64_t>(), "spared"_a)
+        .def("add",
+             [](Gram& rows, int64_t member, Vector<double> values) {
+                 const double* const first = values.data();
+                 std::copy(first, first + values.shape(0), rows.add(member, int64_t(values.shape(0))));
+             })
+        .def("find", [](Gram& rows, int64_t id, int64_t columns) { return copied(rows.find(id, columns), columns); })
+        .def("stay_within", &Gram::stay_within, "most"_a, "kept"_a)
+        .def_prop_ro("resident", &Gram::resident)
+        .def_prop_ro("bytes", &Gram::bytes);
 }
 
 }  // namespace
@@ -202,7 +217,7 @@ NB_MODULE(_core_hooks, m) {
     bind_session_hooks<float>(m);
     bind_session_hooks<double>(m);
     bind_chain_hooks(m);
-    bind_row_cache(m);
+    bind_rows(m);
     concepts::bind_labeler<double>(m, "ConceptLabelerInDouble");
     m.def("pairwise_ascent", &pairwise_ascent, "scores"_a.noconvert(), "weights"_a.noconvert());
     m.def("pairwise_solution", &pairwise_solution, "scores"_a.noconvert(), "weights"_a.noconvert(), "kappa"_a,

@@ -80,3 +80,19 @@ def test_rows_that_share_a_slab_are_as_many_as_the_budget_has_room_for(room):
     assert cache.bytes <= room * 300 * 8
     for example in range(300 - cache.rows, 300):
         assert cache.find(example, 300) == [float(example)] * 300
+
+
+def test_rows_between_members_never_take_more_than_their_limit():
+    values = np.random.default_rng(0).normal(size=(200, 200))
+    K, rows = values + values.T, hooks.Gram(1)
+    for member in range(40):
+        rows.add(member, K[member])
+    limit = rows.bytes
+    assert rows.stay_within(limit, -1)
+    for member in range(40, 200):
+        rows.add(member, K[member])
+        assert rows.bytes <= limit
+        assert rows.find(member, 200) == K[member].tolist()
+    assert 20 < rows.resident < 60
+    for member in range(200):
+        assert rows.find(member, 200) in (None, K[member].tolist())

@@ -27,6 +27,7 @@ SECONDS = 900  # for the tests of one file; 100 for one test, which ends endless
 # Python finds the copy before an editable installation of the package, in the tests' subprocesses too.
 _SITE = "import sys\nsys.meta_path[:] = [f for f in sys.meta_path if not type(f).__name__.startswith('ScikitBuild')]\n"
 _IMPORTED = "dask hypothesis pandas rich safetensors.numpy scipy.optimize sklearn.svm typer xdist"  # once for all runs
+_NOT_COPIED = ("build", "demo", "dist", "reports")
 _SWITCH_AT = "core/simd/mutant.hpp"
 _SWITCH = """#pragma once
 #include <cstdlib>
@@ -90,9 +91,10 @@ class Tree:
 
     def copy(self, in_core: list[tuple[int, Row]]) -> None:
         """Bring the copy up to date; unchanged files keep their times, so that little is compiled again."""
-        words = ["git", "ls-files", "-co", "--exclude-standard"]
-        listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-        wanted = {path: (ROOT / path).read_bytes() for path in listed if (ROOT / path).is_file()}
+        tops = [path for path in ROOT.iterdir() if path.name[0] != "." and path.name not in _NOT_COPIED]
+        files = [path for top in tops for path in (top.rglob("*") if top.is_dir() else [top]) if path.is_file()]
+        files = [path for path in files if path.suffix not in (".pyc", ".so")]
+        wanted = {str(path.relative_to(ROOT)): path.read_bytes() for path in files}
         for path in {row["file"] for _, row in in_core}:
             some = [(number, row) for number, row in in_core if row["file"] == path]
             wanted[path] = with_all(some, wanted[path].decode()).encode()

@@ -34,6 +34,7 @@ nightly: $(VENV)/.nightly ## everything that takes too long for `make test`: ran
 	LARANK_WHEELS=build/wheels LARANK_WHOLE_STUDIES=1 OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=2 $(BIN)/python -m pytest -p randomly --hypothesis-profile=nightly -n auto --dist worksteal
 	OMP_WAIT_POLICY=passive $(BIN)/python -m studies agreement
 	$(BIN)/python -m tools.hostile --seconds 600
+	$(BIN)/python -m tools.mutants
 	for study in timelimits memorylimits faults; do OMP_WAIT_POLICY=passive $(BIN)/python -m studies $$study || exit 1; done
 	$(MAKE) lowest
 

@@ -693,7 +693,7 @@ REFUSED = {
         {"X": np.where(X > 2, "red", X.astype(object))},
         r"larank\.TableEncoder makes numbers of words and missing values.*could not convert string to float: 'red'",
     ),
-    "an integer too large": (lambda: (np.where(X > 2, 10**400, X.astype(object)), y), r"column \d+ holds 10{400} in"),
+    "an integer too large": ({"X": np.where(X > 2, 10**400, X.astype(object))}, r"column \d+ holds 10{400} in"),
     "NaN": (
         {"X": spoiled(X, (3, 2), np.nan)},
         r"column 2 holds nan in row 3\. larank\.TableEncoder .*Input X contains NaN",

@@ -365,7 +365,7 @@ def test_finishing_with_a_shrunk_set_is_feasible_on_the_way_and_satisfies_all_me
         assert duals[-1] == pytest.approx((alpha * drive.signs()).sum() - ((alpha @ exact) * alpha).sum() / 2, rel=1e-9)
 
     drive.look = look
-    drive.finish(steps=97)
+    drive.finish(steps=397)
     assert drive.session.counters.finishing_steps > 5000, "several looks"
     assert (np.diff(duals) >= 0).all()
     drive.K = exact

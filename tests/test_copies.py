@@ -11,11 +11,11 @@ from checks import CASES
 
 N, FEW, MANY = 12000, 10, 90
 SEARCHES = {larank.LinearMulticlassSVCCV, larank.MulticlassSVCCV}
-"""Copies of folds are made by these."""
+"""Searches copy the training examples of their folds."""
 SLOW = {larank.TrackingSVC}
-"""Takes its kernel values from the same providers as `LaSVMClassifier`."""
+"""`TrackingSVC` is slow on so many rows. It takes its kernel values from the providers of `LaSVMClassifier`."""
 WIDE_BLOCKS = {larank.MulticlassSVC, larank.PrimalMulticlassSVC}
-"""Their blocks hold more than half of these sparse examples, which cannot be told from a copy."""
+"""One block of these trainers holds more than half of the sparse examples and would look like a copy."""
 
 
 def examples(features):

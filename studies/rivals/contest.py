@@ -79,7 +79,7 @@ def runs_in_turns(
     say: Say,
     described: Callable[[Run], str] = lambda run: f"{run.wall:.2f} s",
 ) -> dict[Key, list[Run]]:
-    """Return all runs of each, and add to `found` what failed, and this version beside the one before.
+    """Return all runs of each, and add to `found` what failed and the ratios of this version to an older one.
 
     One that is slow, fails or exceeds the limit has no further turn.
     """

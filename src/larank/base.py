@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
 from types import MethodType
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,10 +19,11 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from larank import parameters
+from larank import declare, parameters
 from larank.blocks.provider import BYTES, read_only
 from larank.blocks.ranges import LARGEST_COST, check_features, uneven_features
 from larank.data.schema import Schema, Scope, count, optional, texts
+from larank.declare import Declared, fitted
 from larank.publishing import of_one_model
 from larank.sparse import canonical_csr, check_sparse
 from larank.training import Outcome
@@ -100,10 +101,10 @@ _NO_STREAM = (
 )
 
 
-class Estimator(BaseEstimator):  # type: ignore[misc]
+class Estimator(BaseEstimator, Declared):  # type: ignore[misc]
     """What all estimators have in common with those of scikit-learn, and what they do not have."""
 
-    set_callbacks: Any = absent(
+    set_callbacks: ClassVar[Any] = absent(
         "because its fit calls no callbacks of scikit-learn. Give them to the Pipeline or the search that contains it, "
         "which calls them before and after fit"
     )
@@ -112,9 +113,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 class ScoringClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """A classifier that has a score for every class."""
 
-    classes_: NDArray[Any]
-    predict_proba: Any = absent(NO_PROBABILITIES)
-    partial_fit: Any = absent(_NO_STREAM)
+    classes_: NDArray[Any] = fitted()
+    predict_proba: ClassVar[Any] = absent(NO_PROBABILITIES)
+    partial_fit: ClassVar[Any] = absent(_NO_STREAM)
 
     @of_one_model
     def decision_function(self, X: Any) -> Any:
@@ -355,7 +356,7 @@ def _is_sequence_of_objects(X: Any) -> bool:
 def unfitted(estimator: _Estimator, **changed: Any) -> _Estimator:
     """Return a copy without a model that has the same parameters except `changed`, also those a subclass hides."""
     copy: _Estimator = clone(estimator)
-    for name, value in {**parameters.values_of(estimator), **changed}.items():
+    for name, value in {**declare.values_of(estimator), **changed}.items():
         setattr(copy, name, clone(value, safe=False))
     return copy
 

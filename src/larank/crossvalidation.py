@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import check_cv
 
-from larank import parameters
+from larank import declare, parameters
 from larank.base import ScoringClassifier
 from larank.blocks.provider import length, read_only, rows_of
 from larank.blocks.workers import Workers
@@ -38,7 +38,7 @@ SEARCHED: Schema = {"Cs_": floats("n_costs", least=0), "C_": number(above=0), "b
 
 def costs_of(Cs: Any) -> _Float:
     """The costs to try: those given or, of a number, so many from 0.01 to 1000, each the same multiple of the last."""
-    if parameters.is_count(Cs):
+    if declare.is_whole(Cs):
         return np.geomspace(_LOWEST_COST, _HIGHEST_COST, int(Cs)) if Cs > 1 else np.ones(1)
     return np.array(parameters.costs_of_path(Cs))
 
@@ -263,8 +263,8 @@ def forget_fitted(model: Any) -> None:
 
 def single_of(model: Any, kind: type[_Estimator], **others: Any) -> _Estimator:
     """The estimator of one model of a search, with the parameters that both have, and what the data say."""
-    names = parameters.defaults(kind)
-    alike = {name: value for name, value in parameters.values_of(model).items() if name in names}
+    names = declare.defaults(kind)
+    alike = {name: value for name, value in declare.values_of(model).items() if name in names}
     single = kind(**{**alike, **others})
     single.__dict__ |= {name: value for name, value in vars(model).items() if name in _OF_DATA}
     return single

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from larank import _core, parameters
+from larank import _core, declare
 from larank.base import FEATURES, Estimator, absent, validated
 from larank.blocks import Batch, Provider, check_gram, provider_for
 from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_sparse
@@ -43,7 +42,9 @@ from larank.data.schema import (
     number,
     several,
 )
+from larank.declare import LARGEST_COUNT, fitted, parameter
 from larank.docstrings import with_paragraphs
+from larank.parameters import Kernelized, not_zero
 from larank.publishing import next_model, of_one_model
 
 _Array = NDArray[Any]
@@ -80,21 +81,30 @@ def _check_widths(name: str, value: Any, scope: Scope) -> None:
         raise SchemaError(f"{name} must sum to {scope.sizes['n_components_']} components, got {sum(value)}")
 
 
-class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
-    """Features of the kernel values with some training examples, `components_`; subclasses choose these."""
+class KernelMap(Kernelized, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, position=4):  # type: ignore[misc]
+    """Features made of the kernel values with some training examples, `components_`, which subclasses choose."""
 
-    kernel: str | Callable[[Any, Any], ArrayLike]
-    gamma: float | str
-    degree: int
-    coef0: float
-    memory_limit: float
-    n_jobs: int | None
-    random_state: int | np.random.RandomState | None
-    n_components: int | None
-    n_components_: int
-    components_: Any
-    trace_error_: float
-    partial_fit: Any = absent(
+    memory_limit: float = parameter(
+        "Maximum memory in bytes of what `fit` makes, in addition to tiles of kernel values. If it is too small, a "
+        "`MemoryLimitError` says how much is sufficient. `transform` has no limit.",
+        default=2e9,
+        above=0,
+        most=LARGEST_COUNT,
+    )
+    n_jobs: int | None = parameter(
+        "Number of threads for kernel values. By default as many as BLAS uses; -1 uses all processors. The result does "
+        "not depend on it.",
+        default=None,
+        check=not_zero,
+        form="int",
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        "Seed for the random choice of examples.", default=None, form="int or RandomState"
+    )
+    n_components_: int = fitted()
+    components_: Any = fitted()
+    trace_error_: float = fitted()
+    partial_fit: ClassVar[Any] = absent(
         "because it chooses among all examples. Fit it on a sample of the examples; transform takes any number of "
         "them, also in parts"
     )
@@ -170,7 +180,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  
 
     def _made(self, X: Any, wants_features: bool) -> _Array:
         """Set the fitted attributes; the features of X, if they are wanted."""
-        parameters.check(self)
+        declare.check(self)
         for name in (*_FITTED, *self._own):
             if name in vars(self):
                 delattr(self, name)
@@ -225,7 +235,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  
 
     def _check_parameters(self) -> None:
         """Raise for a parameter that is not accepted; those that need the data are looked at in training."""
-        parameters.check(self)
+        declare.check(self)
         kernel_for(self.kernel, gamma=1.0, degree=self.degree, coef0=self.coef0)
 
     def _kernel(self, X: Any) -> Kernel:
@@ -259,23 +269,6 @@ class PivotedCholeskyMap(KernelMap):
     elsewhere. `trace_error_` says how near. There are as many pivots as `n_components` or `tolerance` ask for, but no
     more than the numerical rank of the kernel matrix; with neither the factor is exact.
 
-    Parameters
-    ----------
-    [kernel]
-    n_components : int, optional
-        The number of features at most.
-    tolerance : float, optional
-        The `trace_error_` at which to stop.
-    pivots : {"random", "greedy"}, default="random"
-        "random" draws candidates in proportion to what is left of their k(x, x), and of half as many again as are
-        needed keeps those that lower the trace error most, estimated on a sample. "greedy" takes those of which most
-        is left, which serves the worst example best.
-    block_size : int, default=256
-        The most pivots that are chosen at a time; there are fewer while few are there or wanted. With 1 every choice
-        knows all pivots before.
-    [map_memory]
-    [map_running]
-
     Attributes
     ----------
     pivots_ : ndarray of shape (n_components_,)
@@ -308,34 +301,31 @@ class PivotedCholeskyMap(KernelMap):
     True
     """
 
-    _own = ("pivots_", "cholesky_", "trace_errors_", "_widths")
+    n_components: int | None = parameter(
+        "The number of features at most.",
+        default=None,
+        least=1,
+    )
+    tolerance: float | None = parameter(
+        "The `trace_error_` at which to stop.",
+        default=None,
+        above=0,
+        below=1,
+    )
+    pivots: Literal["random", "greedy"] = parameter(
+        '"random" draws candidates in proportion to what is left of their k(x, x), and of half as many again '
+        'as are needed keeps those that lower the trace error most, estimated on a sample. "greedy" takes '
+        "those of which most is left, which serves the worst example best.",
+        default="random",
+    )
+    block_size: int = parameter(
+        "The most pivots that are chosen at a time; there are fewer while few are there or wanted. With 1 "
+        "every choice knows all pivots before.",
+        default=256,
+        least=1,
+    )
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
-        *,
-        n_components: int | None = None,
-        tolerance: float | None = None,
-        pivots: str = "random",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        block_size: int = 256,
-        memory_limit: float = 2e9,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.tolerance = tolerance
-        self.pivots = pivots
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.block_size = block_size
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    _own = ("pivots_", "cholesky_", "trace_errors_", "_widths")
 
     @property
     @of_one_model
@@ -386,16 +376,6 @@ class KernelPCAMap(KernelMap):
     training examples, which takes memory for their kernel matrix and time for its eigenvectors, or `basis_size` random
     ones, as in Nystroem's method.
 
-    Parameters
-    ----------
-    [kernel]
-    n_components : int, optional
-        The number of features at most; all whose eigenvalues are above rounding if not given.
-    basis_size : int, optional
-        The number of random training examples that make the features; all of them if not given.
-    [map_memory]
-    [map_running]
-
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components_,)
@@ -425,30 +405,18 @@ class KernelPCAMap(KernelMap):
     True
     """
 
-    _own = ("basis_", "factor_", "eigenvalues_")
+    n_components: int | None = parameter(
+        "The number of features at most; all whose eigenvalues are above rounding if not given.",
+        default=None,
+        least=1,
+    )
+    basis_size: int | None = parameter(
+        "The number of random training examples that make the features; all of them if not given.",
+        default=None,
+        least=1,
+    )
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
-        *,
-        n_components: int | None = None,
-        basis_size: int | None = None,
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        memory_limit: float = 2e9,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.basis_size = basis_size
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    _own = ("basis_", "factor_", "eigenvalues_")
 
     def _learn(self, provider: Provider, X: Any, random: np.random.RandomState, wants_features: bool) -> Any:
         n = length(X)

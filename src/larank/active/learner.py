@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from larank import parameters
+from larank import declare, parameters
 from larank.active.advice import Advice, Watch
 from larank.active.diversity import CHOICES, shortlist, spread_out
 from larank.active.examples import as_numbers, content_of, example, is_same, length, one_row, pool_size, rows
@@ -599,8 +599,8 @@ def _set_parameters_of(estimator: Any, model: Any) -> None:
     """Give a model the parameters that an estimator of its class has now."""
     if hasattr(model, "set_params"):
         model.set_params(**estimator.get_params(deep=False))
-    if parameters.library_class(type(model)) is not None:
-        for name, value in parameters.values_of(estimator).items():
+    if declare.library_class(type(model)) is not None:
+        for name, value in declare.values_of(estimator).items():
             setattr(model, name, value)
 
 

@@ -7,9 +7,9 @@ back to old ones. The labels of examples are the numbers of their candidate sets
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,7 @@ from larank.ambiguous.candidates import Candidates, GivenSets, is_matrix, number
 from larank.base import of_streams, on_host
 from larank.data.models import persistable, persistable_value
 from larank.data.schema import RANDOM_STATE, csr, floats, instance, integer, number, row
+from larank.declare import parameter
 from larank.docstrings import with_paragraphs
 from larank.kernel.linearmachine import LinearMachine, weights_of
 from larank.kernel.machine import (
@@ -218,29 +219,6 @@ class AmbiguousClassifier(OnlineClassifier):
     mean of the hinge losses of all pairs of a candidate and another class. If wrong candidates come at random, the
     class on top is the right one. A plain label is a set of one.
 
-    Parameters
-    ----------
-    [kernel]
-    [C]
-    n_reprocess : int, default=1
-        How many support patterns are chosen at random after each new example and get their best coefficients. 0 is
-        algorithm 23 of the thesis as printed, one step for each example; it needs no kernel values between support
-        patterns.
-    sharpness : float, default=0.0
-        How much the model is believed about the candidates: before the last pass, the weight of each candidate is what
-        was given times ``exp(sharpness * score)``, and before the passes after the first it grows to that in equal
-        steps. 0 leaves the weights as they are; with 20 a difference in score of 0.05, a twentieth of the margin,
-        counts. Where wrong candidates do not come at random, this is what finds the right ones; 30 `epochs` are
-        enough. The certificate is that of the problem with the last weights; where training ends within a pass after
-        the first, there is no dual objective.
-    [epochs]
-    tol : float, default=1e-3
-        With ``stop="gap"`` the relative duality gap to stop at.
-    [limits]
-    [certify]
-    [memory]
-    [running]
-
     Attributes
     ----------
     [model]
@@ -292,50 +270,55 @@ class AmbiguousClassifier(OnlineClassifier):
     True
     """
 
-    _ALGORITHM = AmbiguousSVM
+    C: float = parameter(
+        "The cost of one unit of loss against ``1/2 |w|^2``.",
+        default=1.0,
+        above=0,
+    )
+    n_reprocess: int = parameter(
+        "How many support patterns are chosen at random after each new example and get their best "
+        "coefficients. 0 is algorithm 23 of the thesis as printed, one step for each example; it needs no "
+        "kernel values between support patterns.",
+        default=1,
+        least=0,
+    )
+    sharpness: float = parameter(
+        "How much the model is believed about the candidates: before the last pass, the weight of each "
+        "candidate is what was given times ``exp(sharpness * score)``, and before the passes after the first "
+        "it grows to that in equal steps. 0 leaves the weights as they are; with 20 a difference in score of "
+        "0.05, a twentieth of the margin, counts. Where wrong candidates do not come at random, this is what "
+        "finds the right ones; 30 `epochs` are enough. The certificate is that of the problem with the last "
+        "weights; where training ends within a pass after the first, there is no dual objective.",
+        default=0.0,
+        least=0,
+    )
+    epochs: int = parameter(
+        'The passes over the data, with ``stop="epochs"``.',
+        default=1,
+        least=1,
+    )
+    stop: Literal["epochs", "gap"] = parameter(
+        "Whether to stop after `epochs` passes or at a duality gap.",
+        default="epochs",
+    )
+    tol: float = parameter(
+        'With ``stop="gap"`` the relative duality gap to stop at.',
+        default=0.001,
+        above=0,
+    )
+    max_iter: int = parameter(
+        'With ``stop="gap"`` the passes after which training stops with a warning. It is refused with '
+        '``stop="epochs"``.',
+        default=1000,
+        least=1,
+    )
+    certify: bool = parameter(
+        "Whether `fit` ends with computing the objectives from scratch, which takes as many kernel values as "
+        "examples times support patterns. Otherwise the certificate holds an estimate made on the way.",
+        default=True,
+    )
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
-        *,
-        C: float = 1.0,
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        n_reprocess: int = 1,
-        sharpness: float = 0.0,
-        epochs: int = 1,
-        stop: str = "epochs",
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        shuffle: bool = True,
-        certify: bool = True,
-        memory_limit: float = 2e9,
-        batch_size: int = 256,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_reprocess = n_reprocess
-        self.sharpness = sharpness
-        self.epochs = epochs
-        self.stop = stop
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.shuffle = shuffle
-        self.certify = certify
-        self.memory_limit = memory_limit
-        self.batch_size = batch_size
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _ALGORITHM = AmbiguousSVM
 
     @with_paragraphs
     def fit(

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from larank import _core, parameters
+from larank import _core, declare, parameters
 from larank.ambiguous.conceptexplaining import ConceptExplanation, explained
 from larank.ambiguous.conceptinput import (
     check_bags,
@@ -45,6 +45,8 @@ from larank.ambiguous.universes import Universes
 from larank.base import Estimator
 from larank.data.models import persistable
 from larank.data.schema import RESULT, integer, several, text, texts
+from larank.declare import fitted, parameter
+from larank.parameters import Seeded, TimeLimited
 from larank.publishing import next_model, of_one_model
 from larank.training import Outcome, Result, warn_if_early
 
@@ -68,41 +70,11 @@ class _Taught(NamedTuple):
     result_=RESULT,
     _state=check_state,
 )
-class ConceptLabeler(Estimator):
+class ConceptLabeler(TimeLimited, Seeded, Estimator):
     """The concept each word of a sentence stands for, learned from sentences and what is known of the world.
 
     Words are labelled one after another, the most certain one first. What is known of the concepts found so far, and of
     those that a word may mean, helps with the rest: "he" is who is where the rice is, if it is cooked.
-
-    Parameters
-    ----------
-    relations : list of str, optional
-        The relations of the universes that count. By default all that they have; with an empty list none does.
-    strategy : {"order-free", "left-right", "independent"}, default="order-free"
-        Which word is labelled next: the most certain one, the next one, or each by itself, without looking at the
-        concepts of others.
-    supervision : {"aligned", "bags"}, default="aligned"
-        What is known in training: the concept of each word, or which concepts are in the sentence.
-    embedding_size : int, default=20
-        The size of the vectors of words and concepts.
-    hidden_size : int, default=200
-        The size of the space where words with their context meet concepts.
-    window : int, default=13
-        How many words the concept of a word depends on, an odd number: as many to the left as to the right.
-    learning_rate : float, default=0.05
-        The step of the gradient descent. `fit` lets it go down to zero.
-    margin : float, default=1.0
-        By how much the right label should win.
-    epochs : int, default=10
-        Passes over the sentences.
-    time_limit : float, optional
-        Seconds after which training ends with a valid model.
-    shuffle : bool, default=True
-        Whether `fit` shuffles the sentences in each epoch.
-    random_state : int, RandomState or None, default=None
-        Draws the first weights and the order of the sentences. The same integer gives the same model.
-    verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
 
     Attributes
     ----------
@@ -133,38 +105,63 @@ class ConceptLabeler(Estimator):
     True
     """
 
-    _learner: ConceptLearner
+    relations: Any = parameter(
+        "The relations of the universes that count. By default all that they have; with an empty list none does.",
+        default=None,
+        form="list of str",
+        kw_only=False,
+    )
+    strategy: Literal["order-free", "left-right", "independent"] = parameter(
+        "Which word is labelled next: the most certain one, the next one, or each by itself, without looking "
+        "at the concepts of others.",
+        default="order-free",
+    )
+    supervision: Literal["aligned", "bags"] = parameter(
+        "What is known in training: the concept of each word, or which concepts are in the sentence.",
+        default="aligned",
+    )
+    embedding_size: int = parameter(
+        "The size of the vectors of words and concepts.",
+        default=20,
+        least=1,
+    )
+    hidden_size: int = parameter(
+        "The size of the space where words with their context meet concepts.",
+        default=200,
+        least=1,
+    )
+    window: int = parameter(
+        "How many words the concept of a word depends on, an odd number: as many to the left as to the right.",
+        default=13,
+        check=parameters.odd,
+        form="int",
+    )
+    learning_rate: float = parameter(
+        "The step of the gradient descent. `fit` lets it go down to zero.",
+        default=0.05,
+        above=0,
+    )
+    margin: float = parameter(
+        "By how much the right label should win.",
+        default=1.0,
+        least=0,
+    )
+    epochs: int = parameter(
+        "Passes over the sentences.",
+        default=10,
+        least=1,
+    )
+    shuffle: bool = parameter(
+        "Whether `fit` shuffles the sentences in each epoch.",
+        default=True,
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        "Draws the first weights and the order of the sentences. The same integer gives the same model.",
+        default=None,
+        form="int, RandomState or None",
+    )
 
-    def __init__(
-        self,
-        relations: Any = None,
-        *,
-        strategy: str = "order-free",
-        supervision: str = "aligned",
-        embedding_size: int = 20,
-        hidden_size: int = 200,
-        window: int = 13,
-        learning_rate: float = 0.05,
-        margin: float = 1.0,
-        epochs: int = 10,
-        time_limit: float | None = None,
-        shuffle: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.relations = relations
-        self.strategy = strategy
-        self.supervision = supervision
-        self.embedding_size = embedding_size
-        self.hidden_size = hidden_size
-        self.window = window
-        self.learning_rate = learning_rate
-        self.margin = margin
-        self.epochs = epochs
-        self.time_limit = time_limit
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.verbose = verbose
+    _learner: ConceptLearner = fitted()
 
     def fit(self, sentences: Any, concepts: Any, universes: Any = None) -> Self:
         """Train on sentences, their concepts, and what was known when they were said.
@@ -283,7 +280,7 @@ class ConceptLabeler(Estimator):
     # ---- Training ----
 
     def _fit(self, sentences: Any, concepts: Any, universes: Any) -> Outcome:
-        parameters.check(self)
+        declare.check(self)
         taught = self._taught(sentences, concepts, universes)
         if not taught.words:
             raise ValueError("sentences is empty; at least one sentence is needed")
@@ -293,7 +290,7 @@ class ConceptLabeler(Estimator):
         return self._train(learner, taught, Decaying(self.learning_rate, int(self.epochs), len(taught.words)), orders)
 
     def _partial_fit(self, sentences: Any, concepts: Any, universes: Any) -> Outcome:
-        parameters.check(self)
+        declare.check(self)
         taught = self._taught(sentences, concepts, universes)
         if hasattr(self, "_learner"):
             self._check_unchanged(taught.universes)
@@ -317,7 +314,7 @@ class ConceptLabeler(Estimator):
         return ConceptLearner.beginner(self._settings(), relations, int(seeds.randint(2**31 - 1)))
 
     def _check_parameters(self) -> None:
-        parameters.check(self)
+        declare.check(self)
         if self.relations is not None:
             relation_names(self.relations)
 

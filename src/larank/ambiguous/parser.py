@@ -19,14 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from larank import parameters
+from larank import declare, parameters
 from larank.ambiguous.classifier import Regret
 from larank.ambiguous.meanings import EMPTY, Meaning
 from larank.ambiguous.parselearner import Parsed, ParseLearner, Settings, check_state
@@ -37,6 +37,8 @@ from larank.ambiguous.trees import meaning_of
 from larank.base import Estimator
 from larank.data.models import persistable
 from larank.data.schema import RESULT, instance, integer, mapping, several, text, texts
+from larank.declare import fitted, parameter
+from larank.parameters import Seeded, TimeLimited
 from larank.publishing import next_model, of_one_model
 from larank.training import (
     Outcome,
@@ -136,36 +138,11 @@ def _told(word: WordExplanation) -> str:
     result_=RESULT,
     _state=check_state,
 )
-class SemanticParser(Estimator):
+class SemanticParser(TimeLimited, Seeded, Estimator):
     """Meanings of sentences, learned online from meanings that each sentence may have: OSPAS.
 
     For training, each sentence comes with candidates: meanings of which one should be right, or several that are parts
     of it. Which, and which word stands for which symbol, is not said. It is found out on the way, in one pass.
-
-    Parameters
-    ----------
-    C : float, default=0.1
-        The largest step for one word: larger values follow single sentences more closely.
-    window : int, default=1
-        How many words the symbol of a word depends on, an odd number. With 1 it depends on the word alone; with 3 also
-        on pairs of the word and each of its neighbours, which tells apart the meanings of words that have several.
-    strategy : {"order-free", "random", "left-right"}, default="order-free"
-        Which word of a sentence is next to look for its label in the bag: the one that is most sure of it, any, or the
-        one to the right of the last.
-    update : {"margin", "mistake"}, default="margin"
-        When a word takes a step: whenever it has a loss, or only when its best label is not in the bag, as algorithm 24
-        of the thesis is printed.
-    epochs : int, default=1
-        Passes over the sentences.
-    time_limit : float, optional
-        Seconds after which training ends with a valid model.
-    shuffle : bool, default=True
-        Whether `fit` shuffles the sentences in each epoch.
-    random_state : int, RandomState or None, default=None
-        Draws the order of the sentences, and of words with ``strategy="random"``. The same integer gives the same
-        model.
-    verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
 
     Attributes
     ----------
@@ -197,30 +174,47 @@ class SemanticParser(Estimator):
     True
     """
 
-    _learner: ParseLearner
+    C: float = parameter(
+        "The largest step for one word: larger values follow single sentences more closely.",
+        default=0.1,
+        above=0,
+        kw_only=False,
+    )
+    window: int = parameter(
+        "How many words the symbol of a word depends on, an odd number. With 1 it depends on the word alone; "
+        "with 3 also on pairs of the word and each of its neighbours, which tells apart the meanings of words"
+        " that have several.",
+        default=1,
+        check=parameters.odd,
+        form="int",
+    )
+    strategy: Literal["order-free", "random", "left-right"] = parameter(
+        "Which word of a sentence is next to look for its label in the bag: the one that is most sure of it, "
+        "any, or the one to the right of the last.",
+        default="order-free",
+    )
+    update: Literal["margin", "mistake"] = parameter(
+        "When a word takes a step: whenever it has a loss, or only when its best label is not in the bag, as "
+        "algorithm 24 of the thesis is printed.",
+        default="margin",
+    )
+    epochs: int = parameter(
+        "Passes over the sentences.",
+        default=1,
+        least=1,
+    )
+    shuffle: bool = parameter(
+        "Whether `fit` shuffles the sentences in each epoch.",
+        default=True,
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        'Draws the order of the sentences, and of words with ``strategy="random"``. The same integer gives '
+        "the same model.",
+        default=None,
+        form="int, RandomState or None",
+    )
 
-    def __init__(
-        self,
-        C: float = 0.1,
-        *,
-        window: int = 1,
-        strategy: str = "order-free",
-        update: str = "margin",
-        epochs: int = 1,
-        time_limit: float | None = None,
-        shuffle: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.window = window
-        self.strategy = strategy
-        self.update = update
-        self.epochs = epochs
-        self.time_limit = time_limit
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.verbose = verbose
+    _learner: ParseLearner = fitted()
 
     def fit(self, sentences: Any, candidates: Any = None) -> Self:
         """Train on sentences and the meanings they may have.
@@ -315,7 +309,7 @@ class SemanticParser(Estimator):
     # ---- Training ----
 
     def _fit(self, sentences: Any, candidates: Any) -> Outcome:
-        parameters.check(self)
+        declare.check(self)
         taught = check_taught(sentences, candidates)
         if not taught[0]:
             raise ValueError("sentences is empty; at least one sentence is needed")
@@ -325,7 +319,7 @@ class SemanticParser(Estimator):
         return self._train(learner, *taught, int(self.epochs), orders)
 
     def _partial_fit(self, sentences: Any, candidates: Any) -> Outcome:
-        parameters.check(self)
+        declare.check(self)
         taught = check_taught(sentences, candidates)
         if not hasattr(self, "_learner"):
             return self._train(self._beginner(check_random_state(self.random_state)), *taught, 1, None)

@@ -20,7 +20,7 @@ import typer
 from sklearn.base import ClassifierMixin
 
 import larank
-from larank import parameters
+from larank import declare, parameters
 from larank.blocks.kernels import kernels_with
 from larank.parameters import Rule, Spelling
 
@@ -42,7 +42,7 @@ def classifiers() -> dict[str, type]:
     """Every classifier of the library but the searches, whose grids and folds are no options."""
     public = [getattr(larank, name) for name in larank.__all__]
     kinds = {kind.__name__: kind for kind in public if isinstance(kind, type) and issubclass(kind, ClassifierMixin)}
-    kinds = {name: kind for name, kind in kinds.items() if "cv" not in parameters.defaults(kind)}
+    kinds = {name: kind for name, kind in kinds.items() if "cv" not in declare.defaults(kind)}
     return {_short_name(name): kinds[name] for name in (*_SHORT_NAMES, *kinds)}
 
 
@@ -108,7 +108,7 @@ class Given:
         typer.BadParameter
             If a value is not accepted, or cannot act with the others.
         """
-        spelling, usual = _AsOptions(self._options), parameters.defaults(self._kind)
+        spelling, usual = _AsOptions(self._options), declare.defaults(self._kind)
         for option, value in self._given:
             self._check(option, value)
         values = {option.parameter: value for option, value in self._given}
@@ -262,7 +262,7 @@ def _documented(kind: type) -> dict[str, _Entry]:
         raise RuntimeError("the options are made from docstrings, which python -OO leaves out; run larank without -OO")
     sections = re.split(r"^(\w[\w ]*)\n-{3,}\n", f"{inspect.getdoc(kind)}\n", flags=re.M)
     found = re.findall(r"^(\w+) : (.+)\n((?:[ ]+.*\n|\n)*)", sections[sections.index("Parameters") + 1], flags=re.M)
-    defaults = parameters.defaults(kind)
+    defaults = declare.defaults(kind)
     return {name: _Entry(form, " ".join(text.split()), defaults[name]) for name, form, text in found}
 
 

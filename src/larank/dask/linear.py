@@ -25,7 +25,7 @@ from distributed import Client
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from larank import parameters
+from larank import declare, parameters
 from larank.dask.estimators import OnPartitions
 from larank.dask.shares import ClusterError, Partitions, Shares, SharesLostError, client_for, completed_by_workers
 from larank.dask.survey import CheckedPartition, Costs, Survey, joined
@@ -89,7 +89,7 @@ class LinearMulticlassSVC(OnPartitions, Ordinary):
         parameters.positive("worker_timeout", worker_timeout, zero=True)
         client = client_for(client)
         with next_model(self) as model:
-            parameters.check(model)
+            declare.check(model)
             model._check_acts_on_partitions()
             partitions = Partitions(client, X, y, sample_weight)
             outcome, failure = model._fit_partitions(partitions, worker_timeout)

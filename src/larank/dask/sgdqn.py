@@ -21,7 +21,7 @@ from distributed import Client
 from scipy.sparse import issparse, vstack
 from sklearn.utils import check_random_state
 
-from larank import parameters
+from larank import declare, parameters
 from larank.dask.estimators import OnPartitions
 from larank.dask.shares import ClusterError, Partitions, Shares, client_for, completed_by_workers, unfinished
 from larank.dask.survey import CheckedPartition, Costs, Survey, joined
@@ -83,7 +83,7 @@ class SGDQNClassifier(OnPartitions, Ordinary):
         parameters.positive("worker_timeout", worker_timeout, zero=True)
         client = client_for(client)
         with next_model(self) as model:
-            parameters.check(model)
+            declare.check(model)
             model._check_acts_on_partitions()
             partitions = Partitions(client, X, y, sample_weight)
             outcome, failure = model._fit_partitions(partitions, worker_timeout)

@@ -39,8 +39,8 @@ from larank.data.arrayfile import ArrayInfo as ArrayInfo
 from larank.data.arrayfile import ModelFileError as ModelFileError
 from larank.data.files import atomic_write
 from larank.data.schema import Kind, Schema, check_fields
-from larank.parameters import check as check_parameters
-from larank.parameters import defaults, library_class, values_of
+from larank.declare import check as check_parameters
+from larank.declare import defaults, library_class, values_of
 from larank.publishing import one_model
 from larank.sparse import csr_of
 

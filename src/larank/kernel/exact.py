@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_random_state
 
-from larank import parameters
+from larank import declare, parameters
 from larank.base import (
     advised,
     check_two_classes,
@@ -32,6 +32,7 @@ from larank.blocks.shared import SharedProvider, SharedValues, matrix_nbytes
 from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.schema import Schema, csr, floats, number
+from larank.declare import fitted, parameter
 from larank.docstrings import with_paragraphs
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
 from larank.kernel.deviceset import DeviceTraining
@@ -47,6 +48,7 @@ from larank.kernel.machine import (
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.kernel.sharedset import SharedTraining
+from larank.parameters import Weighted
 from larank.publishing import next_model
 from larank.training import CheckpointFile, CheckpointRequest, Interrupt, Limits, Outcome, first_interrupt, train
 from larank.training.progress import progress_for
@@ -76,7 +78,7 @@ FITTED_EXACTLY: Schema = {
 class ExactClassifier(CountsSupport, KernelClassifier):
     """A model of the exact solver, whose certificate speaks of a multiple of the dual solution."""
 
-    scale_: float
+    scale_: float = fitted()
 
     def _expansions(self, X: Any) -> NDArray[np.float64]:
         """Those of the dual solution, scaled to where the primal objective is smallest."""
@@ -86,38 +88,11 @@ class ExactClassifier(CountsSupport, KernelClassifier):
 
 @with_paragraphs
 @persistable(**FITTED_EXACTLY)
-class MulticlassSVC(ExactClassifier):
+class MulticlassSVC(Weighted, ExactClassifier):
     """Multiclass support vector machine with a kernel, solved to a duality gap.
 
     All classes are trained together: one kernel value serves all of them. Training starts from one pass of LaRank and
     ends when the duality gap, computed over all examples, is small enough.
-
-    Parameters
-    ----------
-    [kernel]
-    formulation : {"crammer-singer", "weston-watkins"}, default="crammer-singer"
-        The loss of an example: its largest margin violation, or the sum of all of them.
-    [hard_C]
-    [fit_intercept]
-    [cost_matrix]
-    tol : float, default=1e-3
-        The relative duality gap, (primal - dual) / primal, to stop at. The published solver does not use it.
-    max_iter : int, default=1000
-        The passes over the data, counted in examples visited or looked at, after which training stops with a warning.
-    time_limit : float, optional
-        The seconds after which training stops with a warning.
-    solver : {"active-set", "published"} or Published, default="active-set"
-        The algorithm as published stops at a violation of `Published.epsilon` and is there for comparison; its
-        switches are given as ``solver=Published(...)``.
-    init : {"larank", "zero"}, default="larank"
-        Where the active set starts: from one pass of LaRank, or from nothing.
-    shrinking : bool, default=True
-        Whether examples far beyond their margin are looked at less often. The last look is at all of them.
-    [class_weight]
-    memory_limit : float, default=4e9
-        The bytes for support patterns, coefficients and kept kernel values. A smaller limit means more computation.
-    [device]
-    [running]
 
     Attributes
     ----------
@@ -151,50 +126,67 @@ class MulticlassSVC(ExactClassifier):
     [1.0, 10.0, 100.0]
     """
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
-        *,
-        formulation: str = "crammer-singer",
-        C: float = 1.0,
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        fit_intercept: bool = False,
-        cost_matrix: ArrayLike | None = None,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        solver: str | Published = "active-set",
-        init: str = "larank",
-        shrinking: bool = True,
-        class_weight: Mapping[Any, float] | str | None = None,
-        memory_limit: float = 4e9,
-        device: Any = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.formulation = formulation
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.cost_matrix = cost_matrix
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.solver = solver
-        self.init = init
-        self.shrinking = shrinking
-        self.class_weight = class_weight
-        self.memory_limit = memory_limit
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    formulation: Literal["crammer-singer", "weston-watkins"] = parameter(
+        "The loss of an example: its largest margin violation, or the sum of all of them.",
+        default="crammer-singer",
+    )
+    C: float = parameter(
+        "The cost of one unit of loss against ``1/2 |w|^2``. Infinity makes margins hard: weights above zero "
+        "are all the same then, and where the model does not separate the classes, `result_.primal` is "
+        "infinite, and a warning says so.",
+        default=1.0,
+        above=0,
+        infinite=True,
+    )
+    fit_intercept: bool = parameter(
+        "Whether to add 1 to all kernel values, which gives every class a regularised bias.",
+        default=False,
+    )
+    cost_matrix: ArrayLike | None = parameter(
+        "The margin ``Delta(y, y')`` by which the score of class ``y`` must exceed that of ``y'``, in the "
+        "order of `classes_`; 1 off the diagonal if not given.",
+        default=None,
+        form="array of shape (n_classes, n_classes)",
+    )
+    tol: float = parameter(
+        "The relative duality gap, (primal - dual) / primal, to stop at. The published solver does not use it.",
+        default=0.001,
+        above=0,
+    )
+    max_iter: int = parameter(
+        "The passes over the data, counted in examples visited or looked at, after which training stops with "
+        "a warning.",
+        default=1000,
+        least=1,
+    )
+    solver: Literal["active-set", "published"] | Published = parameter(
+        "The algorithm as published stops at a violation of `Published.epsilon` and is there for comparison; "
+        "its switches are given as ``solver=Published(...)``.",
+        default="active-set",
+    )
+    init: Literal["larank", "zero"] = parameter(
+        "Where the active set starts: from one pass of LaRank, or from nothing.",
+        default="larank",
+    )
+    shrinking: bool = parameter(
+        "Whether examples far beyond their margin are looked at less often. The last look is at all of them.",
+        default=True,
+    )
+    memory_limit: float = parameter(
+        "The bytes for support patterns, coefficients and kept kernel values. A smaller limit means more computation.",
+        default=4000000000.0,
+        above=0,
+        most=4611686018427387904,
+    )
+    device: Any = parameter(
+        'Where to train and predict by block steps, which are matrix products from end to end: "cuda" is a '
+        'GPU by PyTorch or CuPy, "cpu" the same with NumPy, for comparison. By default the compiled machine '
+        'trains, in threads. On a device examples are dense, kernels are "linear", "poly", "rbf" or '
+        '"sigmoid", and `memory_limit` is of its memory.',
+        default=None,
+        check=parameters.device,
+        form='{"cpu", "cuda"}, "cuda:N" or torch.device',
+    )
 
     @with_paragraphs
     def fit(
@@ -266,7 +258,7 @@ class MulticlassSVC(ExactClassifier):
 
     def _problem(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Any, Problem, Provider]:
         """The examples as they came, and what is to be solved with which kernel values."""
-        parameters.check(self)
+        declare.check(self)
         X, y = self._validated(X, y, reset=True)
         problem, kernel = self.stated(X, y, sample_weight)
         here = problem.X

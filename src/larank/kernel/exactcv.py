@@ -7,15 +7,14 @@ each model starts from the one before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from larank import parameters
+from larank import declare, parameters
 from larank.base import check_two_classes, example_costs
 from larank.blocks import Provider, provider_for
 from larank.blocks.definite import indefinite_values
@@ -38,6 +37,7 @@ from larank.crossvalidation import (
 )
 from larank.data.models import persistable
 from larank.data.schema import floats, given
+from larank.declare import parameter
 from larank.docstrings import with_paragraphs
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
 from larank.kernel.exact import (
@@ -51,6 +51,7 @@ from larank.kernel.exact import (
 from larank.kernel.machine import enough_memory, says_enough_memory, warn_if_indefinite
 from larank.kernel.problem import Problem
 from larank.kernel.sharedset import SharedTraining
+from larank.parameters import Weighted
 from larank.publishing import next_model
 from larank.training import Interrupt, Limits, Outcome, Progress, Status, first_interrupt, progress_for, train
 
@@ -67,60 +68,11 @@ _ROOM_OF_FOLD = 0.5  # times that matrix, for a training to have the values of e
     gammas_=given(floats("n_gammas", least=0), when=lambda scope: scope.known["kernel"] in kernels_with("gamma")),
     scores_=floats("n_folds", "n_costs", "n_candidates", finite=False),
 )
-class MulticlassSVCCV(ExactClassifier):
+class MulticlassSVCCV(Weighted, ExactClassifier):
     """Multiclass support vector machine whose cost and gamma are chosen by cross-validation.
 
     It finds what a search over fits of `MulticlassSVC` would find, in a fraction of the time: folds share their kernel
     values, and for each of them models with larger costs start from those with smaller ones.
-
-    Parameters
-    ----------
-    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
-default="rbf"
-        The kernel, as of `MulticlassSVC`.
-    Cs : int or sequence of float, default=10
-        The costs to try. A number is that of values from 0.01 to 1000, each the same multiple of the one before.
-    gammas : int or sequence of float, default=5
-        The values of `gamma` to try, with a kernel that has one; "scale" and "auto" may be among them, and are those of
-        all examples. A number is that of values from 0.1 to 10 times "scale", each the same multiple of the one before.
-    cv : int, splitter or iterable, optional
-        The folds: a number of stratified ones, by default 5, or what scikit-learn's `check_cv` takes. A class that a
-        fold has no examples of to train on is never predicted there.
-    scoring : str or callable, optional
-        What to choose by, as in scikit-learn; the accuracy if not given.
-    refit : bool, default=True
-        Whether to train a model on all examples with what was chosen; without it there is nothing to predict with.
-    formulation : {"crammer-singer", "weston-watkins"}, default="crammer-singer"
-        The loss of an example: its largest margin violation, or the sum of all of them.
-    degree : int, default=3
-        The degree of the polynomial kernel; other kernels ignore it.
-    coef0 : float, default=0.0
-        The constant of the kernels "poly" and "sigmoid"; other kernels ignore it.
-    [fit_intercept]
-    [cost_matrix]
-    tol : float, default=1e-3
-        The relative duality gap, (primal - dual) / primal, to stop at, in every training.
-    max_iter : int, default=1000
-        The passes over the data after which a training stops.
-    time_limit : float, optional
-        The seconds after which training stops with a warning. Three quarters of them are for the search. If they are
-        not sufficient, a warning says how many settings were scored; the best of these is trained. If no setting was
-        scored, `fit` raises a ValueError.
-    init : {"larank", "zero"}, default="larank"
-        Where the active set starts: from one pass of LaRank, or from nothing.
-    shrinking : bool, default=True
-        Whether examples far beyond their margin are looked at less often, where kernel values are not shared.
-    [class_weight]
-    memory_limit : float, default=4e9
-        The bytes for kernel values, support patterns and coefficients. Where the matrix of all kernel values takes more
-        than half of it, values are computed as they are needed; the results are the same.
-    n_jobs : int, optional
-        The threads, -1 for all processors; by default as many as the linear algebra library uses. They work on
-        different folds.
-    random_state : int, RandomState or None, default=None
-        The seed of all that is random: the order of the examples and the choices of the algorithm.
-    verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
 
     Attributes
     ----------
@@ -159,52 +111,81 @@ default="rbf"
     (10.0, 0.01)
     """
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
-        *,
-        Cs: Any = 10,
-        gammas: Any = 5,
-        cv: Any = None,
-        scoring: Any = None,
-        refit: bool = True,
-        formulation: str = "crammer-singer",
-        degree: int = 3,
-        coef0: float = 0.0,
-        fit_intercept: bool = False,
-        cost_matrix: ArrayLike | None = None,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        init: str = "larank",
-        shrinking: bool = True,
-        class_weight: Mapping[Any, float] | str | None = None,
-        memory_limit: float = 4e9,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.Cs = Cs
-        self.gammas = gammas
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.formulation = formulation
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.cost_matrix = cost_matrix
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.init = init
-        self.shrinking = shrinking
-        self.class_weight = class_weight
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    Cs: Any = parameter(
+        "The costs to try. A number is that of values from 0.01 to 1000, each the same multiple of the one before.",
+        default=10,
+        check=parameters.costs_to_try,
+        form="int or sequence of float",
+    )
+    gammas: Any = parameter(
+        'The values of `gamma` to try, with a kernel that has one; "scale" and "auto" may be among them, and '
+        'are those of all examples. A number is that of values from 0.1 to 10 times "scale", each the same '
+        "multiple of the one before.",
+        default=5,
+        check=parameters.gammas_to_try,
+        form="int or sequence of float",
+    )
+    cv: Any = parameter(
+        "The folds: a number of stratified ones, by default 5, or what scikit-learn's `check_cv` takes. A "
+        "class that a fold has no examples of to train on is never predicted there.",
+        default=None,
+        form="int, splitter or iterable",
+    )
+    scoring: Any = parameter(
+        "What to choose by, as in scikit-learn; the accuracy if not given.",
+        default=None,
+        form="str or callable",
+    )
+    refit: bool = parameter(
+        "Whether to train a model on all examples with what was chosen; without it there is nothing to predict with.",
+        default=True,
+    )
+    formulation: Literal["crammer-singer", "weston-watkins"] = parameter(
+        "The loss of an example: its largest margin violation, or the sum of all of them.",
+        default="crammer-singer",
+    )
+    fit_intercept: bool = parameter(
+        "Whether to add 1 to all kernel values, which gives every class a regularised bias.",
+        default=False,
+    )
+    cost_matrix: ArrayLike | None = parameter(
+        "The margin ``Delta(y, y')`` by which the score of class ``y`` must exceed that of ``y'``, in the "
+        "order of `classes_`; 1 off the diagonal if not given.",
+        default=None,
+        form="array of shape (n_classes, n_classes)",
+    )
+    tol: float = parameter(
+        "The relative duality gap, (primal - dual) / primal, to stop at, in every training.",
+        default=0.001,
+        above=0,
+    )
+    max_iter: int = parameter(
+        "The passes over the data after which a training stops.",
+        default=1000,
+        least=1,
+    )
+    time_limit: float | None = parameter(
+        "The seconds after which training stops with a warning. Three quarters of them are for the search. If"
+        " they are not sufficient, a warning says how many settings were scored; the best of these is "
+        "trained. If no setting was scored, `fit` raises a ValueError.",
+        default=None,
+        above=0,
+    )
+    init: Literal["larank", "zero"] = parameter(
+        "Where the active set starts: from one pass of LaRank, or from nothing.",
+        default="larank",
+    )
+    shrinking: bool = parameter(
+        "Whether examples far beyond their margin are looked at less often, where kernel values are not shared.",
+        default=True,
+    )
+    memory_limit: float = parameter(
+        "The bytes for kernel values, support patterns and coefficients. Where the matrix of all kernel "
+        "values takes more than half of it, values are computed as they are needed; the results are the same.",
+        default=4000000000.0,
+        above=0,
+        most=4611686018427387904,
+    )
 
     @with_paragraphs
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -243,7 +224,7 @@ default="rbf"
         scoring = Scoring(self.scoring)
         forget_fitted(self)
         X, y = self._validated(X, y, reset=True)
-        gamma = "scale" if parameters.is_count(self.gammas) else next(iter(self.gammas))
+        gamma = "scale" if declare.is_whole(self.gammas) else next(iter(self.gammas))
         whole = single_of(self, MulticlassSVC, C=1.0, gamma=gamma)
         problem, _ = whole.stated(X, y, sample_weight)
         self.classes_ = whole.classes_
@@ -268,7 +249,7 @@ default="rbf"
         """Those to try, one for each gamma; what the data say of these is kept."""
         kernels = [self._kernel_with("scale", X)]
         if hasattr(kernels[0], "gamma"):
-            if parameters.is_count(self.gammas):
+            if declare.is_whole(self.gammas):
                 count = int(self.gammas)
                 self.gammas_ = float(kernels[0].gamma) * (np.geomspace(*_FACTORS, count) if count > 1 else np.ones(1))
             else:

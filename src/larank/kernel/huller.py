@@ -7,9 +7,8 @@ patterns with coefficients alpha, and moves one towards the other. What a model 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +17,7 @@ from scipy.sparse import csr_matrix
 from larank.base import functions, of_streams
 from larank.data.models import persistable
 from larank.data.schema import RANDOM_STATE, Scope, csr, equal, floats, integer, integers, number, row, several
+from larank.declare import parameter
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
@@ -229,20 +229,6 @@ class HullerClassifier(OnlineClassifier):
     kernel can separate, and for little else: one mislabelled example among the others of its class leaves no margin.
     More than two classes are separated each from the rest.
 
-    Parameters
-    ----------
-    [kernel]
-    epochs : int, default=1
-        The passes over the data, with ``stop="epochs"``.
-    stop : {"epochs", "gap"}, default="epochs"
-        Whether to stop after `epochs` passes or at a gap.
-    tol : float, optional
-        With ``stop="gap"`` the relative gap to stop at, between 0 and 1.
-    [limits]
-    [certify]
-    [memory]
-    [running]
-
     Attributes
     ----------
     [model]
@@ -272,44 +258,33 @@ class HullerClassifier(OnlineClassifier):
     2.0
     """
 
-    _ALGORITHM = Huller
+    epochs: int = parameter(
+        'The passes over the data, with ``stop="epochs"``.',
+        default=1,
+        least=1,
+    )
+    stop: Literal["epochs", "gap"] = parameter(
+        "Whether to stop after `epochs` passes or at a gap.",
+        default="epochs",
+    )
+    tol: float | None = parameter(
+        'With ``stop="gap"`` the relative gap to stop at, between 0 and 1.',
+        default=None,
+        above=0,
+    )
+    max_iter: int = parameter(
+        'With ``stop="gap"`` the passes after which training stops with a warning. It is refused with '
+        '``stop="epochs"``.',
+        default=1000,
+        least=1,
+    )
+    certify: bool = parameter(
+        "Whether `fit` ends with computing the objectives from scratch, which takes as many kernel values as "
+        "examples times support patterns. Otherwise the certificate holds an estimate made on the way.",
+        default=True,
+    )
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
-        *,
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        epochs: int = 1,
-        stop: str = "epochs",
-        tol: float | None = None,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        shuffle: bool = True,
-        certify: bool = True,
-        memory_limit: float = 2e9,
-        batch_size: int = 256,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.epochs = epochs
-        self.stop = stop
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.shuffle = shuffle
-        self.certify = certify
-        self.memory_limit = memory_limit
-        self.batch_size = batch_size
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _ALGORITHM = Huller
 
     def __sklearn_tags__(self) -> Any:
         """Kernels that may separate little make it a poor classifier: hulls overlap, and there is no margin."""

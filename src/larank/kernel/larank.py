@@ -10,16 +10,18 @@ one that comes (`core/kernel/forgetting.hpp`), and the model is the average of t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from larank import parameters
 from larank.base import checked_cost_matrix, functions, hard_objective, smallest_margin
 from larank.data.models import persistable
 from larank.data.schema import RANDOM_STATE, csr, floats, number, row, several
+from larank.declare import parameter
 from larank.docstrings import with_paragraphs
 from larank.kernel.blockwise import BlockCounters
 from larank.kernel.devicemachine import DeviceMachine
@@ -38,7 +40,7 @@ from larank.kernel.machine import (
     session_class,
 )
 from larank.kernel.selection import Strategy
-from larank.parameters import OPERATIONS
+from larank.parameters import Weighted
 from larank.training import FromScratch, ObjectiveValues, Outcome, SampledObjectives
 
 TAU = 0.08  # of a margin of 1; smaller violations are left alone in the first epoch
@@ -264,46 +266,11 @@ class LaRank(Algorithm):
     intercept_=floats(functions),
     _state=row(number(), number(), number(), several(number(least=0), 3), RANDOM_STATE),
 )
-class LaRankClassifier(CountsSupport, CheckpointedClassifier):
+class LaRankClassifier(Weighted, CountsSupport, CheckpointedClassifier):
     """Multiclass support vector machine trained online, with or without kernels.
 
     One pass over the examples nearly reaches the optimum of the multiclass SVM of Crammer and Singer; further passes
     reach it. Examples may come in batches, with classes never seen before.
-
-    Parameters
-    ----------
-    [kernel]
-    [hard_C]
-    [fit_intercept]
-    [cost_matrix]
-    average : bool or "auto", default="auto"
-        Whether the model is the average of the weights over the stream, where late ones count most, and not the last
-        ones, which owe much to the last few examples if labels are noisy. "auto" does so with the linear kernel or
-        `max_patterns`, and a finite `C`, but not with ``forget="oldest"``. Other kernels without `max_patterns` have
-        no average. Say False where a stream drifts, and old weights mislead.
-    schedule : {"adaptive", "fixed"}, default="adaptive"
-        How the three operations take turns: in proportion to the dual increase they bring for their work, or each new
-        example followed by `n_reprocess` times one PROCESSOLD and ten OPTIMIZE.
-    n_reprocess : int, default=1
-        How often the fixed schedule goes back to old examples after each new one.
-    operations : collection of {"new", "old", "optimize"}, default=("new", "old", "optimize")
-        What the schedule may choose from; "new" must be among them.
-    max_patterns : int, optional
-        How many support patterns there may be, 2 or more; any number if not given. Where one more comes, one is let go,
-        so that memory and the time per example stay the same however long a stream is.
-    forget : {"least", "oldest"}, default="least"
-        Which pattern `max_patterns` lets go, and how: so that the function changes least, its coefficients going over
-        to the patterns nearest to it; or the oldest one and all it has brought, for streams that drift.
-    [auto_epochs]
-    tol : float, optional
-        With ``stop="gap"`` the relative duality gap to stop at; if not given, a gap of `C` as in the paper.
-    [limits]
-    [selection]
-    [class_weight]
-    [certify_some]
-    [memory]
-    [device]
-    [running]
 
     Attributes
     ----------
@@ -337,69 +304,116 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
     True
     """
 
-    _ALGORITHM = LaRank
+    C: float = parameter(
+        "The cost of one unit of loss against ``1/2 |w|^2``. Infinity makes margins hard: weights above zero "
+        "are all the same then, and where the model does not separate the classes, `result_.primal` is "
+        "infinite, and a warning says so.",
+        default=1.0,
+        above=0,
+        infinite=True,
+    )
+    fit_intercept: bool = parameter(
+        "Whether to add 1 to all kernel values, which gives every class a regularised bias.",
+        default=False,
+    )
+    cost_matrix: ArrayLike | None = parameter(
+        "The margin ``Delta(y, y')`` by which the score of class ``y`` must exceed that of ``y'``, in the "
+        "order of `classes_`; 1 off the diagonal if not given.",
+        default=None,
+        form="array of shape (n_classes, n_classes)",
+    )
+    average: bool | Literal["auto"] = parameter(
+        "Whether the model is the average of the weights over the stream, where late ones count most, and not"
+        ' the last ones, which owe much to the last few examples if labels are noisy. "auto" does so with the'
+        ' linear kernel or `max_patterns`, and a finite `C`, but not with ``forget="oldest"``. Other kernels '
+        "without `max_patterns` have no average. Say False where a stream drifts, and old weights mislead.",
+        default="auto",
+    )
+    schedule: Literal["adaptive", "fixed"] = parameter(
+        "How the three operations take turns: in proportion to the dual increase they bring for their work, "
+        "or each new example followed by `n_reprocess` times one PROCESSOLD and ten OPTIMIZE.",
+        default="adaptive",
+    )
+    n_reprocess: int = parameter(
+        "How often the fixed schedule goes back to old examples after each new one.",
+        default=1,
+        least=0,
+    )
+    operations: Collection[str] = parameter(
+        'What the schedule may choose from; "new" must be among them.',
+        default=("new", "old", "optimize"),
+        check=parameters.operations,
+        form='collection of {"new", "old", "optimize"}',
+    )
+    max_patterns: int | None = parameter(
+        "How many support patterns there may be, 2 or more; any number if not given. Where one more comes, "
+        "one is let go, so that memory and the time per example stay the same however long a stream is.",
+        default=None,
+        least=2,
+    )
+    forget: Literal["least", "oldest"] = parameter(
+        "Which pattern `max_patterns` lets go, and how: so that the function changes least, its coefficients "
+        "going over to the patterns nearest to it; or the oldest one and all it has brought, for streams that"
+        " drift.",
+        default="least",
+    )
+    epochs: int | Literal["auto"] = parameter(
+        'The passes over the data, with ``stop="epochs"``. "auto" makes another one while passes are cheap '
+        "and the last one raised the dual objective by more than 0.1 %; cheap are 20 passes, 100 000 visits "
+        "and 2e7 kernel values in all. Large data gets one pass, and so do a `selection` that looks at scores"
+        " and a `label_budget`.",
+        default="auto",
+        least=1,
+    )
+    selection: str | Strategy = parameter(
+        "Which example `fit` takes next: any, or of some random ones the one that is most wrong, or nearest "
+        'to the decision boundary; "autoactive" ends its sample once it has a few near ones. Strategies are '
+        "in `larank.active`.",
+        default="random",
+        form='{"random", "gradient", "active", "autoactive"} or strategy',
+    )
+    sample_size: int | None = parameter(
+        'Out of how many random examples a selection other than "random" takes one; 50, or at most 100 with '
+        '"autoactive".',
+        default=None,
+        least=1,
+    )
+    label_budget: int | None = parameter(
+        "How many examples `fit` takes at most. The certificate is that of the problem of all examples.",
+        default=None,
+        least=1,
+    )
+    stop: Literal["epochs", "gap"] = parameter(
+        "Whether to stop after `epochs` passes or at a duality gap.",
+        default="epochs",
+    )
+    tol: float | None = parameter(
+        'With ``stop="gap"`` the relative duality gap to stop at; if not given, a gap of `C` as in the paper.',
+        default=None,
+        above=0,
+    )
+    max_iter: int = parameter(
+        'With ``stop="gap"`` the passes after which training stops with a warning. It is refused with '
+        '``stop="epochs"``.',
+        default=1000,
+        least=1,
+    )
+    certify: bool | Literal["auto"] = parameter(
+        "Whether `fit` ends with computing the objectives from scratch, which takes as many kernel values as "
+        'examples times support patterns. With "auto", where these are many and would take more than a '
+        "twentieth of the time of training, the primal objective is that of a random sample of the examples: "
+        "`result_.exact` is then False, and `result_.primal_error` the standard error. With False it is an "
+        "estimate made on the way.",
+        default="auto",
+    )
+    device: Any = parameter(
+        'Where to train and predict by block steps, which are matrix products from end to end: "cuda" is a '
+        'GPU by PyTorch or CuPy, "cpu" the same with NumPy, for comparison. By default the compiled machine '
+        'trains, in threads. On a device examples are dense, kernels are "linear", "poly", "rbf" or '
+        '"sigmoid", and `memory_limit` is of its memory.',
+        default=None,
+        check=parameters.device,
+        form='{"cpu", "cuda"}, "cuda:N" or torch.device',
+    )
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
-        *,
-        C: float = 1.0,
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        fit_intercept: bool = False,
-        cost_matrix: ArrayLike | None = None,
-        average: bool | str = "auto",
-        schedule: str = "adaptive",
-        n_reprocess: int = 1,
-        operations: Collection[str] = OPERATIONS,
-        max_patterns: int | None = None,
-        forget: str = "least",
-        epochs: int | str = "auto",
-        selection: str | Strategy = "random",
-        sample_size: int | None = None,
-        label_budget: int | None = None,
-        stop: str = "epochs",
-        tol: float | None = None,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        shuffle: bool = True,
-        certify: bool | str = "auto",
-        memory_limit: float = 2e9,
-        batch_size: int = 256,
-        device: Any = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.cost_matrix = cost_matrix
-        self.average = average
-        self.schedule = schedule
-        self.n_reprocess = n_reprocess
-        self.operations = operations
-        self.max_patterns = max_patterns
-        self.forget = forget
-        self.epochs = epochs
-        self.selection = selection
-        self.sample_size = sample_size
-        self.label_budget = label_budget
-        self.stop = stop
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.certify = certify
-        self.memory_limit = memory_limit
-        self.batch_size = batch_size
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _ALGORITHM = LaRank

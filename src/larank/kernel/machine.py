@@ -29,7 +29,7 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_n_features
 
-from larank import _core, parameters
+from larank import _core, declare
 from larank.base import (
     FEATURES,
     ScoringClassifier,
@@ -70,11 +70,13 @@ from larank.data.schema import (
     optional,
     text,
 )
+from larank.declare import fitted, parameter
 from larank.docstrings import with_paragraphs
 from larank.kernel import rounding
 from larank.kernel.selection import Strategy, strategy_named
 from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, KernelSource, Stream
 from larank.kernel.unread import UnreadModel, left_to_readers
+from larank.parameters import Kernelized, Seeded, Threaded, TimeLimited
 from larank.publishing import check_finite, copied, next_model, of_one_model, one_model
 from larank.training import (
     CertificateWarning,
@@ -165,21 +167,14 @@ _LITTLE_GAIN = 1e-3
 _MANY_TIMES = 3.0  # the kernel values that training needs: so many computed again are worth a warning
 
 
-class KernelClassifier(ScoringClassifier):
+class KernelClassifier(Kernelized, TimeLimited, Threaded, Seeded, ScoringClassifier):
     """A model of support patterns and their coefficients; subclasses train it."""
 
-    kernel: str | Callable[[Any, Any], ArrayLike]
-    gamma: float | str
-    degree: int
-    coef0: float
-    fit_intercept: bool = False  # a parameter of some
-    time_limit: float | None
-    memory_limit: float
-    n_jobs: int | None
-    device: Any = None  # a parameter of some
-    support_: NDArray[np.int64]
-    dual_coef_: Any  # in the shape that users of such a machine expect
-    result_: Result
+    fit_intercept: bool = False  # a parameter of some subclasses
+    device: Any = None  # a parameter of some subclasses
+    support_: NDArray[np.int64] = fitted()
+    dual_coef_: Any = fitted()  # in the shape that users of such a machine expect
+    result_: Result = fitted()
 
     def __sklearn_tags__(self) -> Any:
         """Sparse input is welcome; precomputed kernels are pairwise."""
@@ -232,7 +227,7 @@ class KernelClassifier(ScoringClassifier):
 
     def _check_parameters(self) -> None:
         """Raise for a parameter that is not accepted; those that need the data are looked at in training."""
-        parameters.check(self)
+        declare.check(self)
         kernel_for(self.kernel, gamma=1.0, degree=self.degree, coef0=self.coef0)
 
     def _resolved_kernel(self, X: Any) -> Kernel:
@@ -381,7 +376,7 @@ class Settings:
     @classmethod
     def of(cls, model: BaseEstimator) -> Settings:
         """Those of an estimator."""
-        given = parameters.values_of(model)
+        given = declare.values_of(model)
         return cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})
 
     @property
@@ -896,6 +891,16 @@ _LEFT_TO_READERS = (
 class OnlineClassifier(KernelClassifier):
     """A kernel machine trained on a stream of examples by one of the algorithms."""
 
+    shuffle: bool = parameter(
+        "Whether `fit` visits the examples in random order; `partial_fit` never does.", default=True
+    )
+    batch_size: int = parameter(
+        "Number of examples whose kernel values are computed together. It changes the time, and the model only by "
+        "rounding of kernel values.",
+        default=256,
+        least=1,
+    )
+
     _ALGORITHM: ClassVar[type[Algorithm]]
     # What a fit before may have left behind and this one need not make again.
     _FORGOTTEN: ClassVar[tuple[str, ...]] = (
@@ -903,11 +908,11 @@ class OnlineClassifier(KernelClassifier):
         *("_snapshot", "_waiting_vectors", "_indefinite", "_unread"),
     )
 
-    _arrived: NDArray[Any]  # labels in the order of their arrival
-    _seen: int  # examples of the stream
-    _snapshot: NDArray[np.uint8]  # the state of the session of a stream, for another one that goes on
-    _waiting_vectors: Any  # its patterns that have no coefficients in the model
-    _indefinite: str  # what has shown that the kernel is not positive semi-definite, where something has
+    _arrived: NDArray[Any] = fitted()  # labels in the order of their arrival
+    _seen: int = fitted()  # number of examples of the stream
+    _snapshot: NDArray[np.uint8] = fitted()  # state of the session of a stream, from which another one can continue
+    _waiting_vectors: Any = fitted()  # patterns of the snapshot without coefficients in the model
+    _indefinite: str = fitted()  # evidence that the kernel is not positive semi-definite, if there is any
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the running session, which is rebuilt from the model when it is needed again."""
@@ -989,7 +994,7 @@ class OnlineClassifier(KernelClassifier):
         classes: ArrayLike | None,
         asked: CheckpointRequest | None,
     ) -> tuple[Algorithm, Machine, Outcome]:
-        parameters.check(self)
+        declare.check(self)
         settings, algorithm = Settings.of(self), self._ALGORITHM(self)
         X, targets = self._examples(X, y, classes, reset=True)
         known = targets.classes()
@@ -1045,7 +1050,7 @@ class OnlineClassifier(KernelClassifier):
     def _learn_part(
         self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[Algorithm, Machine, Outcome]:
-        parameters.check(self)
+        declare.check(self)
         settings, algorithm = Settings.of(self), self._ALGORITHM(self)
         first = not self._has_model
         unread = self._unread_or_taken()

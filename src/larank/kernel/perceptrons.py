@@ -7,17 +7,18 @@ more. It minimises nothing, so there are no objectives, only mistakes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
+from larank import parameters
 from larank.base import functions
 from larank.data.models import persistable
 from larank.data.schema import Schema, SchemaError, Scope, csr, floats, integer, several
+from larank.declare import parameter
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
@@ -30,6 +31,7 @@ from larank.kernel.machine import (
     StreamTraining,
     session_class,
 )
+from larank.parameters import Weighted
 from larank.training import FromScratch, ObjectiveValues
 
 
@@ -167,30 +169,6 @@ class KernelPerceptron(CountsSupport, OnlineClassifier):
     it. With more, every class has a function, and an example adds ``k(x, .)`` to that of its label and takes it from
     that of the best wrong class, if it is not more than `margin` below. There is no bias but that of `fit_intercept`.
 
-    Parameters
-    ----------
-    [kernel]
-    decision : {"last", "average"}, default="last"
-        The decision function to keep: that after the last example, or the average of those after every example, which
-        is steadier.
-    margin : float, default=0.0
-        An example is left alone if it is scored by more than this; 0 is the perceptron.
-    budget : int, optional
-        The most support patterns to keep. When there is one more, that leaves which would be scored best without its
-        own coefficients. Needs ``decision="last"``: a pattern that has left would still be in the average. Without a
-        budget no kernel values between support patterns are kept.
-    [fit_intercept]
-    epochs : int, default=1
-        The passes over the data.
-    time_limit : float, optional
-        The seconds after which training stops with a warning.
-    class_weight : dict or "balanced", optional
-        Factors on the steps per class; "balanced" takes them inversely proportional to the class frequencies.
-    shuffle : bool, default=True
-        Whether `fit` visits the examples in random order; `partial_fit` never does.
-    [memory]
-    [running]
-
     Attributes
     ----------
     [model]
@@ -228,51 +206,45 @@ class KernelPerceptron(CountsSupport, OnlineClassifier):
     True
     """
 
-    _ALGORITHM = Perceptron
+    decision: Literal["last", "average"] = parameter(
+        "The decision function to keep: that after the last example, or the average of those after every "
+        "example, which is steadier.",
+        default="last",
+    )
+    margin: float = parameter(
+        "An example is left alone if it is scored by more than this; 0 is the perceptron.",
+        default=0.0,
+        least=0,
+    )
+    budget: int | None = parameter(
+        "The most support patterns to keep. When there is one more, that leaves which would be scored best "
+        'without its own coefficients. Needs ``decision="last"``: a pattern that has left would still be in '
+        "the average. Without a budget no kernel values between support patterns are kept.",
+        default=None,
+        least=1,
+    )
+    fit_intercept: bool = parameter(
+        "Whether to add 1 to all kernel values, which gives every class a regularised bias.",
+        default=False,
+    )
+    epochs: int = parameter(
+        "The passes over the data.",
+        default=1,
+        least=1,
+    )
+    class_weight: Mapping[Any, float] | str | None = parameter(
+        'Factors on the steps per class; "balanced" takes them inversely proportional to the class frequencies.',
+        default=None,
+        check=parameters.class_weights,
+        form='dict or "balanced"',
+    )
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
-        *,
-        decision: str = "last",
-        margin: float = 0.0,
-        budget: int | None = None,
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        fit_intercept: bool = False,
-        epochs: int = 1,
-        time_limit: float | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        shuffle: bool = True,
-        memory_limit: float = 2e9,
-        batch_size: int = 256,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.decision = decision
-        self.margin = margin
-        self.budget = budget
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.epochs = epochs
-        self.time_limit = time_limit
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.memory_limit = memory_limit
-        self.batch_size = batch_size
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _ALGORITHM = Perceptron
 
 
 @with_paragraphs
 @persistable(**_FITTED)
-class KernelPassiveAggressive(CountsSupport, OnlineClassifier):
+class KernelPassiveAggressive(Weighted, CountsSupport, OnlineClassifier):
     """Passive-aggressive classifier with a kernel: an example within the margin of 1 makes the step that frees it.
 
     With two classes it is one decision function ``f``. An example with ``y f(x) < 1`` adds ``tau y k(x, .)`` to it,
@@ -280,28 +252,6 @@ class KernelPassiveAggressive(CountsSupport, OnlineClassifier):
     1 above that of the best wrong class adds ``tau k(x, .)`` to the function of its label and takes it from that of
     the wrong class, with ``tau = min(C, loss / (2 k(x, x)))``. This is PA-I, the step of MIRA, and of PROCESSNEW in
     LaRank, for one wrong class. There is no bias but that of `fit_intercept`.
-
-    Parameters
-    ----------
-    [kernel]
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-        The loss that a step weighs against its size: PA-I, or PA-II with ``tau = loss / (k(x, x) + 1 / (2 C))``, twice
-        k(x, x) with more classes. The names are those of scikit-learn's `PassiveAggressiveClassifier`.
-    decision : {"last", "average"}, default="last"
-        The decision function to keep: that after the last example, or the average of those after every example, which
-        is steadier.
-    C : float, default=1.0
-        The largest step with the hinge loss; the squared one shortens all steps. Smaller values forgive noise.
-    [fit_intercept]
-    epochs : int, default=1
-        The passes over the data. An example that comes again takes another step of up to `C`.
-    time_limit : float, optional
-        The seconds after which training stops with a warning.
-    [class_weight]
-    shuffle : bool, default=True
-        Whether `fit` visits the examples in random order; `partial_fit` never does.
-    [memory]
-    [running]
 
     Attributes
     ----------
@@ -340,43 +290,30 @@ class KernelPassiveAggressive(CountsSupport, OnlineClassifier):
     True
     """
 
-    _ALGORITHM = PassiveAggressive
+    loss: Literal["hinge", "squared_hinge"] = parameter(
+        "The loss that a step weighs against its size: PA-I, or PA-II with ``tau = loss / (k(x, x) + 1 / (2 "
+        "C))``, twice k(x, x) with more classes. The names are those of scikit-learn's "
+        "`PassiveAggressiveClassifier`.",
+        default="hinge",
+    )
+    decision: Literal["last", "average"] = parameter(
+        "The decision function to keep: that after the last example, or the average of those after every "
+        "example, which is steadier.",
+        default="last",
+    )
+    C: float = parameter(
+        "The largest step with the hinge loss; the squared one shortens all steps. Smaller values forgive noise.",
+        default=1.0,
+        above=0,
+    )
+    fit_intercept: bool = parameter(
+        "Whether to add 1 to all kernel values, which gives every class a regularised bias.",
+        default=False,
+    )
+    epochs: int = parameter(
+        "The passes over the data. An example that comes again takes another step of up to `C`.",
+        default=1,
+        least=1,
+    )
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
-        *,
-        loss: str = "hinge",
-        decision: str = "last",
-        C: float = 1.0,
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        fit_intercept: bool = False,
-        epochs: int = 1,
-        time_limit: float | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        shuffle: bool = True,
-        memory_limit: float = 2e9,
-        batch_size: int = 256,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.loss = loss
-        self.decision = decision
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.epochs = epochs
-        self.time_limit = time_limit
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.memory_limit = memory_limit
-        self.batch_size = batch_size
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _ALGORITHM = PassiveAggressive

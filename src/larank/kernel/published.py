@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from larank import parameters
+from larank import declare
 from larank.blocks import Batch, Provider
 from larank.blocks.kernels import CallableKernel
 from larank.blocks.provider import pieces
 from larank.data.models import persistable_value
+from larank.declare import Declared, parameter
 from larank.kernel.machine import ROWS_AT_ONCE, session_class
 from larank.kernel.problem import Problem
 from larank.training import FromScratch, Objectives
@@ -26,34 +26,36 @@ _CALLABLE_PIECE = 64  # a batch of a callable kernel is compared with itself
 
 
 @persistable_value
-@dataclass(frozen=True)
-class Published:
-    """The solver of Crammer and Singer (2001), round by round.
+class Published(Declared):
+    """The solver of Crammer and Singer (2001), round by round."""
 
-    Parameters
-    ----------
-    row_solver : {"fixed-point", "exact"}
-        How the reduced problem of an example is solved: by figure 3 of the paper, or to the end.
-    selection : {"kkt", "cycle"}
-        The example with the largest violation, or all of them in turn. The latter never ends of its own accord.
-    active_set : bool
-        Look among the examples that have coefficients first, and at all others only when none of them is left.
-        Needs ``selection="kkt"``.
-    cooling : {"logarithmic", "linear", "exponential", "none"}
-        How the accuracy falls from 0.999 to `epsilon` round by round. Needs the active set.
-    epsilon : float
-        Training ends when no example violates its optimality condition by as much. It is in units of the margin, and
-        half of it is the accuracy of the fixed-point algorithm.
-    cache : bool
-        Keep rows of kernel values, as far as the memory limit allows.
-    """
-
-    row_solver: str = "fixed-point"
-    selection: str = "kkt"
-    active_set: bool = True
-    cooling: str = "logarithmic"
-    epsilon: float = 0.1
-    cache: bool = True
+    row_solver: Literal["fixed-point", "exact"] = parameter(
+        "How the reduced problem of an example is solved: by figure 3 of the paper, or to the end.",
+        default="fixed-point",
+    )
+    selection: Literal["cycle", "kkt"] = parameter(
+        "The example with the largest violation, or all of them in turn. The latter never ends of its own accord.",
+        default="kkt",
+    )
+    active_set: bool = parameter(
+        "Look among the examples that have coefficients first, and at all others only when none of them is "
+        'left. Needs ``selection="kkt"``.',
+        default=True,
+    )
+    cooling: Literal["none", "exponential", "linear", "logarithmic"] = parameter(
+        "How the accuracy falls from 0.999 to `epsilon` round by round. Needs the active set.",
+        default="logarithmic",
+    )
+    epsilon: float = parameter(
+        "Training ends when no example violates its optimality condition by as much. It is in units of the "
+        "margin, and half of it is the accuracy of the fixed-point algorithm.",
+        default=0.1,
+        above=0,
+    )
+    cache: bool = parameter(
+        "Keep rows of kernel values, as far as the memory limit allows.",
+        default=True,
+    )
 
 
 class PublishedTraining:
@@ -75,7 +77,7 @@ class PublishedTraining:
     """
 
     def __init__(self, settings: Published, problem: Problem, provider: Provider, memory_limit: float) -> None:
-        parameters.check(settings)
+        declare.check(settings)
         if problem.formulation != "crammer-singer":
             raise ValueError(
                 f"formulation must be 'crammer-singer' with solver=Published(...), got {problem.formulation!r}"

@@ -7,17 +7,17 @@ these after each of the steps that the last example was followed by.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from larank.base import functions
 from larank.data.models import persistable
 from larank.data.schema import floats
+from larank.declare import parameter
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
@@ -30,6 +30,7 @@ from larank.kernel.machine import (
     session_class,
     signs,
 )
+from larank.parameters import Weighted
 from larank.training import FromScratch, ObjectiveValues
 
 _Float = NDArray[np.float64]
@@ -146,7 +147,7 @@ def _increase(alpha: _Float, g: _Float, diagonal: _Float, C: _Float) -> _Float:
     gap_=floats("n_problems", finite=False),
     bound_=floats("n_problems", finite=False),
 )
-class TrackingSVC(OnlineClassifier):
+class TrackingSVC(Weighted, OnlineClassifier):
     """Support vector machine without bias whose models are near the optimum of the examples seen so far, at all times.
 
     After every example come `n_steps` steps on coefficients picked at random among all examples so far. The model is
@@ -154,31 +155,6 @@ class TrackingSVC(OnlineClassifier):
     `gap_` and `bound_` show by how much, and how much the theory promises. All examples are kept with their kernel
     values: this is an algorithm to study, not one for large data. More than two classes are separated each from the
     rest.
-
-    Parameters
-    ----------
-    [kernel]
-    [C]
-    algorithm : {"process-reprocess", "simple"}, default="process-reprocess"
-        Whether a new example is stepped on itself before the others (algorithm 16) or not (algorithm 15).
-    n_steps : int, default=10
-        Steps after every example, K in the paper. With ``8 C / epsilon^2`` of them the normalized excess is at most
-        epsilon on average (corollary 8).
-    epochs : int, default=1
-        The passes over the data, with ``stop="epochs"``. An example that comes again is stepped on again; the problem
-        does not grow.
-    stop : {"epochs", "gap"}, default="epochs"
-        Whether to stop after `epochs` passes or at a duality gap.
-    [tol]
-    [limits]
-    [class_weight]
-    shuffle : bool, default=True
-        Whether `fit` visits the examples in random order; `partial_fit` never does.
-    certify : bool, default=True
-        Whether `fit` ends with computing the objectives of the averaged coefficients from scratch. Otherwise those of
-        the coefficients after the last step are reported.
-    [memory]
-    [running]
 
     Attributes
     ----------
@@ -211,49 +187,46 @@ class TrackingSVC(OnlineClassifier):
     True
     """
 
-    _ALGORITHM = Tracking
+    C: float = parameter(
+        "The cost of one unit of loss against ``1/2 |w|^2``.",
+        default=1.0,
+        above=0,
+    )
+    algorithm: Literal["process-reprocess", "simple"] = parameter(
+        "Whether a new example is stepped on itself before the others (algorithm 16) or not (algorithm 15).",
+        default="process-reprocess",
+    )
+    n_steps: int = parameter(
+        "Steps after every example, K in the paper. With ``8 C / epsilon^2`` of them the normalized excess is"
+        " at most epsilon on average (corollary 8).",
+        default=10,
+        least=1,
+    )
+    epochs: int = parameter(
+        'The passes over the data, with ``stop="epochs"``. An example that comes again is stepped on again; '
+        "the problem does not grow.",
+        default=1,
+        least=1,
+    )
+    stop: Literal["epochs", "gap"] = parameter(
+        "Whether to stop after `epochs` passes or at a duality gap.",
+        default="epochs",
+    )
+    tol: float | None = parameter(
+        'With ``stop="gap"`` the relative duality gap to stop at; if not given, training stops at a gap of `C`.',
+        default=None,
+        above=0,
+    )
+    max_iter: int = parameter(
+        'With ``stop="gap"`` the passes after which training stops with a warning. It is refused with '
+        '``stop="epochs"``.',
+        default=1000,
+        least=1,
+    )
+    certify: bool = parameter(
+        "Whether `fit` ends with computing the objectives of the averaged coefficients from scratch. "
+        "Otherwise those of the coefficients after the last step are reported.",
+        default=True,
+    )
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
-        *,
-        C: float = 1.0,
-        algorithm: str = "process-reprocess",
-        n_steps: int = 10,
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        epochs: int = 1,
-        stop: str = "epochs",
-        tol: float | None = None,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        shuffle: bool = True,
-        certify: bool = True,
-        memory_limit: float = 2e9,
-        batch_size: int = 256,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.algorithm = algorithm
-        self.n_steps = n_steps
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.epochs = epochs
-        self.stop = stop
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.certify = certify
-        self.memory_limit = memory_limit
-        self.batch_size = batch_size
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _ALGORITHM = Tracking

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.utils import check_random_state
 
-from larank import _core, parameters
+from larank import _core, declare, parameters
 from larank.base import (
     FEATURES,
     ScoringClassifier,
@@ -31,11 +31,13 @@ from larank.blocks.provider import length
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.models import persistable
 from larank.data.schema import RESULT, Scope, count, floats, given, instance, integer, labels
+from larank.declare import fitted, parameter
 from larank.docstrings import with_paragraphs
 from larank.linear.labelkernel import checked_label_kernel
 from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective, listed
 from larank.linear.primaltraining import PrimalTraining
 from larank.maps import KernelMap, KernelPCAMap, PivotedCholeskyMap
+from larank.parameters import Kernelized, Seeded, Threaded, TimeLimited, Weighted
 from larank.publishing import next_model, of_one_model
 from larank.training import CertificateWarning, Limits, Outcome, train, warn_if_early
 from larank.training.progress import progress_for
@@ -76,72 +78,12 @@ def _n_columns(scope: Scope) -> int:
     n_iter_=integer(),
     result_=RESULT,
 )
-class PrimalMulticlassSVC(ScoringClassifier):
+class PrimalMulticlassSVC(Kernelized, Weighted, TimeLimited, Threaded, Seeded, ScoringClassifier):
     """Multiclass support vector machine trained in the primal.
 
     With the scores ``f`` of an example with label ``y``, each wrong class ``u`` has a margin ``s = f[y] - f[u]`` and a
     loss ``l(s)``. These are aggregated by a soft maximum between their sum and their maximum. With the defaults the
     model is multinomial logistic regression.
-
-    Parameters
-    ----------
-    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
-default="linear"
-        The kernel. "linear" is trained on `X` as it is; the others are mapped to features, see `feature_map`. A
-        callable takes two collections of examples and returns the matrix of their kernel values.
-    C : float, default=1.0
-        The cost of one unit of loss against ``1/2 |W|^2``.
-    loss : {"log_loss", "squared_hinge", "smoothed_hinge"}, default="log_loss"
-        The margin loss: ``log(1 + exp(-s))``, ``max(0, 1 - s)^2``, or the hinge ``max(0, 1 - s)`` with its corner
-        rounded off.
-    softmax_gamma : float, default=1.0
-        The aggregation ``log(2 - k + sum(exp(g * l(s)))) / g`` over the wrong classes: 0 is their sum, ``numpy.inf``
-        their maximum. Between them the objective is not always convex with three classes or more: it is for
-        "log_loss" from 1 on, and for "squared_hinge" with six classes at most. Elsewhere training ends at a local
-        optimum, with a warning and without a dual bound. Where the maximum is meant, ``numpy.inf`` is better than a
-        very large number.
-    smoothing : float, default=1.0
-        How much of the hinge is rounded off, with ``loss="smoothed_hinge"``: from ``s = 1`` down to ``1 - smoothing``.
-    gamma : {"scale", "auto"} or float, default="scale"
-        The coefficient of the kernels other than "linear"; "scale" is ``1 / (n_features * X.var())``, "auto" is
-        ``1 / n_features``.
-    degree : int, default=3
-        The degree of the polynomial kernel; other kernels ignore it.
-    coef0 : float, default=0.0
-        The constant of the kernels "poly" and "sigmoid"; other kernels ignore it.
-    feature_map : {"cholesky", "kpca", "none"}, optional
-        How kernel values become features: by `PivotedCholeskyMap` or by `KernelPCAMap`. If not given, "none" for the
-        linear kernel and "cholesky" for others.
-    n_components : int, optional
-        The features of the map, at most as many as examples; if not given, as many as it takes to be exact in
-        double precision, in which the model is then trained, and the certificate is the one of the kernel. If given,
-        the certificate is the one of the features. Without a map it is ignored.
-    label_kernel : array of shape (n_classes, n_classes), optional
-        A positive semi-definite matrix that says how alike the classes are, in the order of `classes_`; the identity if
-        not given. See `larank.tree_label_kernel` and `larank.distance_label_kernel`.
-    solver : {"newton", "lbfgs", "cg"}, default="newton"
-        Truncated Newton, limited-memory BFGS, or the non-linear conjugate gradient of the paper. The optimum is the
-        same.
-    fit_intercept : bool, default=True
-        Whether each class has a bias, which is not regularised.
-    tol : float, default=1e-3
-        The relative duality gap to stop at; where the objective is not convex, the bound that the gradient would give.
-    max_iter : int, default=1000
-        Passes over the data after which training stops with a warning.
-    time_limit : float, optional
-        Seconds after which training stops with a warning; making the map of a kernel does not count.
-    class_weight : dict or "balanced", optional
-        Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.
-    warm_start : bool, default=False
-        Whether `fit` starts from the weights of the fit before, whose map of the kernel it keeps.
-    memory_limit : float, default=2e9
-        The bytes for the features of a map of the kernel.
-    n_jobs : int, optional
-        The threads, -1 for all processors; by default as many as the linear algebra library uses.
-    random_state : int, RandomState or None, default=None
-        The seed of what the map and the preconditioner draw from the examples.
-    verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
 
     Attributes
     ----------
@@ -178,56 +120,100 @@ default="linear"
     (2, 26)
     """
 
-    map_: KernelMap
+    kernel: str | Callable[[Any, Any], Any] = parameter(
+        'The kernel. "linear" is trained on `X` as it is; the others are mapped to features, see '
+        "`feature_map`. A callable takes two collections of examples and returns the matrix of their kernel "
+        "values.",
+        default="linear",
+        form='{"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable',
+        kw_only=False,
+    )
+    C: float = parameter(
+        "The cost of one unit of loss against ``1/2 |W|^2``.",
+        default=1.0,
+        above=0,
+    )
+    loss: Literal["log_loss", "squared_hinge", "smoothed_hinge"] = parameter(
+        "The margin loss: ``log(1 + exp(-s))``, ``max(0, 1 - s)^2``, or the hinge ``max(0, 1 - s)`` with its "
+        "corner rounded off.",
+        default="log_loss",
+    )
+    softmax_gamma: float = parameter(
+        "The aggregation ``log(2 - k + sum(exp(g * l(s)))) / g`` over the wrong classes: 0 is their sum, "
+        "``numpy.inf`` their maximum. Between them the objective is not always convex with three classes or "
+        'more: it is for "log_loss" from 1 on, and for "squared_hinge" with six classes at most. Elsewhere '
+        "training ends at a local optimum, with a warning and without a dual bound. Where the maximum is "
+        "meant, ``numpy.inf`` is better than a very large number.",
+        default=1.0,
+        least=0,
+        infinite=True,
+    )
+    smoothing: float = parameter(
+        'How much of the hinge is rounded off, with ``loss="smoothed_hinge"``: from ``s = 1`` down to ``1 - '
+        "smoothing``.",
+        default=1.0,
+        above=0,
+    )
+    feature_map: Literal["cholesky", "kpca", "none"] | None = parameter(
+        "How kernel values become features: by `PivotedCholeskyMap` or by `KernelPCAMap`. If not given, "
+        '"none" for the linear kernel and "cholesky" for others.',
+        default=None,
+    )
+    n_components: int | None = parameter(
+        "The features of the map, at most as many as examples; if not given, as many as it takes to be exact "
+        "in double precision, in which the model is then trained, and the certificate is the one of the "
+        "kernel. If given, the certificate is the one of the features. Without a map it is ignored.",
+        default=None,
+        least=1,
+    )
+    label_kernel: ArrayLike | None = parameter(
+        "A positive semi-definite matrix that says how alike the classes are, in the order of `classes_`; the"
+        " identity if not given. See `larank.tree_label_kernel` and `larank.distance_label_kernel`.",
+        default=None,
+        form="array of shape (n_classes, n_classes)",
+    )
+    solver: Literal["newton", "lbfgs", "cg"] = parameter(
+        "Truncated Newton, limited-memory BFGS, or the non-linear conjugate gradient of the paper. The "
+        "optimum is the same.",
+        default="newton",
+    )
+    fit_intercept: bool = parameter(
+        "Whether each class has a bias, which is not regularised.",
+        default=True,
+    )
+    tol: float = parameter(
+        "The relative duality gap to stop at; where the objective is not convex, the bound that the gradient "
+        "would give.",
+        default=0.001,
+        above=0,
+    )
+    max_iter: int = parameter(
+        "Passes over the data after which training stops with a warning.",
+        default=1000,
+        least=1,
+    )
+    time_limit: float | None = parameter(
+        "Seconds after which training stops with a warning; making the map of a kernel does not count.",
+        default=None,
+        above=0,
+    )
+    warm_start: bool = parameter(
+        "Whether `fit` starts from the weights of the fit before, whose map of the kernel it keeps.",
+        default=False,
+    )
+    memory_limit: float = parameter(
+        "The bytes for the features of a map of the kernel.",
+        default=2000000000.0,
+        above=0,
+        most=4611686018427387904,
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        "The seed of what the map and the preconditioner draw from the examples.",
+        default=None,
+        form="int, RandomState or None",
+    )
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], Any] = "linear",
-        *,
-        C: float = 1.0,
-        loss: str = "log_loss",
-        softmax_gamma: float = 1.0,
-        smoothing: float = 1.0,
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        feature_map: str | None = None,
-        n_components: int | None = None,
-        label_kernel: ArrayLike | None = None,
-        solver: str = "newton",
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        warm_start: bool = False,
-        memory_limit: float = 2e9,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.loss = loss
-        self.softmax_gamma = softmax_gamma
-        self.smoothing = smoothing
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.feature_map = feature_map
-        self.n_components = n_components
-        self.label_kernel = label_kernel
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    map_: KernelMap = fitted()
 
     def __sklearn_tags__(self) -> Any:
         """Sparse input is welcome, and square matrices of kernel values where they are precomputed."""
@@ -248,7 +234,7 @@ default="linear"
         [fitted]
         """
         with next_model(self) as model:
-            parameters.check(model)
+            declare.check(model)
             X, y = model._validated(X, y, reset=True)
             weights = model._weights(X, y, sample_weight)
             start = model._before() if model.warm_start else None
@@ -265,7 +251,7 @@ default="linear"
         Cs = parameters.costs_of_path(Cs)
         models = [unfitted(self, C=C) for C in Cs]
         for model in models:
-            parameters.check(model)
+            declare.check(model)
         first = models[0]
         X, y = first._validated(X, y, reset=True)
         weights = first._weights(X, y, sample_weight)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_random_state
 
-from larank import _core, parameters
+from larank import _core, declare, parameters
 from larank.base import (
     FEATURES,
     ScoringClassifier,
@@ -32,8 +32,10 @@ from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.schema import RESULT, Schema, floats, integer, labels
 from larank.data.stream import brings_labels, check_no_weights
+from larank.declare import parameter
 from larank.docstrings import with_paragraphs
 from larank.linear.fileblocks import fit_blocks, is_mapped
+from larank.parameters import Seeded, TimeLimited
 from larank.publishing import next_model
 from larank.training import (
     CheckpointFile,
@@ -84,63 +86,11 @@ class LinearClassifier(ScoringClassifier):
 
 
 @persistable(**FITTED_LINEARLY)
-class LinearMulticlassSVC(LinearClassifier):
+class LinearMulticlassSVC(TimeLimited, Seeded, LinearClassifier):
     """Linear multiclass support vector machine.
 
     All classes are trained together, in the dual, one example at a time. The returned model carries a certificate:
     its duality gap bounds how much lower the objective of any other model could be.
-
-    Parameters
-    ----------
-    formulation : {"crammer-singer", "weston-watkins", "one-vs-rest"}, default="crammer-singer"
-        The loss of an example with scores ``s`` and label ``y``: the largest margin violation
-        ``max(0, max(1 + s[m] - s[y] for m != y))``, the sum of all of them over ``m``, or the sum of the hinge losses
-        of one binary problem per class.
-    C : float, default=1.0
-        The cost of one unit of loss against ``1/2 |W|^2``. Infinity makes margins hard and needs float64: weights other
-        than zero are all the same then, and where the model does not separate the classes, `result_.primal` is
-        infinite, and a warning says so.
-    tol : float, default=1e-3
-        The relative duality gap, (primal - dual) / primal, to stop at; with ``stop="violation"`` the largest violation
-        of the optimality conditions over the examples (the paper uses 0.1).
-    stop : {"gap", "violation"}, default="gap"
-        What ends training once it is at most `tol`: the relative duality gap, or the largest violation of optimality.
-    max_iter : int, default=1000
-        Passes over the data, counted by examples visited, after which training stops with a warning.
-    time_limit : float, optional
-        Seconds after which training stops with a warning. Reading a file or blocks takes half of them at most: what
-        has arrived by then is the problem that is solved.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature. Its weights are regularised like the others.
-    intercept_scaling : float, default=1.0
-        The value of the constant feature; larger values regularise the intercept less.
-    class_weight : dict or "balanced", optional
-        Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies. With
-        "one-vs-rest" and more than two classes, that of a class acts on its own examples in its own problem, as in
-        scikit-learn's `LinearSVC`.
-    shrinking : bool, default=True
-        Whether to spend most visits on the examples whose coefficients lie inside their bounds.
-    cooling : bool, default=True
-        Whether to start with loose tolerances and, where ``C |x|^2`` is large, small costs. Shrinking and cooling
-        change the time, not the solution.
-    memory_limit : float, default=2e9
-        The bytes for the model and a block of rows, where `fit` is given a file, blocks or a memory-mapped array larger
-        than that; rows and coefficients then lie in a temporary folder. Arrays in memory do not count.
-    disk_limit : float, optional
-        The bytes that rows and coefficients may take in the temporary folder, where `fit` is given a file, blocks or a
-        memory-mapped array larger than `memory_limit`; more is an error. By default half of what is free there when
-        `fit` begins. The folder is that of the system, or the one that the environment variable TMPDIR names.
-    warm_start : bool, default=False
-        Whether `fit` starts from the coefficients of the fit before, which must have had the same formulation and as
-        many examples and classes. A model loaded from a file has no coefficients to start from.
-    n_jobs : int, optional
-        The threads that visit examples, -1 for all processors; by default one. Several act where the weights are few
-        beside the data, at most one for eight stored values. Their number changes the model, within the tolerance.
-    random_state : int, RandomState or None, default=None
-        The seed of the order in which examples are visited. The same integer gives the same model on every machine,
-        for the same number of threads.
-    verbose : int, default=0
-        Whether to show progress: 1 is a bar or, where standard error is no terminal, a line every few seconds.
 
     Attributes
     ----------
@@ -181,44 +131,106 @@ class LinearMulticlassSVC(LinearClassifier):
     True
     """
 
-    def __init__(
-        self,
-        formulation: str = "crammer-singer",
-        *,
-        C: float = 1.0,
-        tol: float = 1e-3,
-        stop: str = "gap",
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: Mapping[Any, float] | str | None = None,
-        shrinking: bool = True,
-        cooling: bool = True,
-        memory_limit: float = 2e9,
-        disk_limit: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.formulation = formulation
-        self.C = C
-        self.tol = tol
-        self.stop = stop
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.shrinking = shrinking
-        self.cooling = cooling
-        self.memory_limit = memory_limit
-        self.disk_limit = disk_limit
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    formulation: Literal["crammer-singer", "weston-watkins", "one-vs-rest"] = parameter(
+        "The loss of an example with scores ``s`` and label ``y``: the largest margin violation ``max(0, "
+        "max(1 + s[m] - s[y] for m != y))``, the sum of all of them over ``m``, or the sum of the hinge "
+        "losses of one binary problem per class.",
+        default="crammer-singer",
+        kw_only=False,
+    )
+    C: float = parameter(
+        "The cost of one unit of loss against ``1/2 |W|^2``. Infinity makes margins hard and needs float64: "
+        "weights other than zero are all the same then, and where the model does not separate the classes, "
+        "`result_.primal` is infinite, and a warning says so.",
+        default=1.0,
+        above=0,
+        infinite=True,
+    )
+    tol: float = parameter(
+        'The relative duality gap, (primal - dual) / primal, to stop at; with ``stop="violation"`` the '
+        "largest violation of the optimality conditions over the examples (the paper uses 0.1).",
+        default=0.001,
+        above=0,
+    )
+    stop: Literal["gap", "violation"] = parameter(
+        "What ends training once it is at most `tol`: the relative duality gap, or the largest violation of "
+        "optimality.",
+        default="gap",
+    )
+    max_iter: int = parameter(
+        "Passes over the data, counted by examples visited, after which training stops with a warning.",
+        default=1000,
+        least=1,
+    )
+    time_limit: float | None = parameter(
+        "Seconds after which training stops with a warning. Reading a file or blocks takes half of them at "
+        "most: what has arrived by then is the problem that is solved.",
+        default=None,
+        above=0,
+    )
+    fit_intercept: bool = parameter(
+        "Whether to add a constant feature. Its weights are regularised like the others.",
+        default=True,
+    )
+    intercept_scaling: float = parameter(
+        "The value of the constant feature; larger values regularise the intercept less.",
+        default=1.0,
+        above=0,
+    )
+    class_weight: Mapping[Any, float] | str | None = parameter(
+        'Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.'
+        ' With "one-vs-rest" and more than two classes, that of a class acts on its own examples in its own'
+        " problem, as in scikit-learn's `LinearSVC`.",
+        default=None,
+        check=parameters.class_weights,
+        form='dict or "balanced"',
+    )
+    shrinking: bool = parameter(
+        "Whether to spend most visits on the examples whose coefficients lie inside their bounds.",
+        default=True,
+    )
+    cooling: bool = parameter(
+        "Whether to start with loose tolerances and, where ``C |x|^2`` is large, small costs. Shrinking and "
+        "cooling change the time, not the solution.",
+        default=True,
+    )
+    memory_limit: float = parameter(
+        "The bytes for the model and a block of rows, where `fit` is given a file, blocks or a memory-mapped "
+        "array larger than that; rows and coefficients then lie in a temporary folder. Arrays in memory do "
+        "not count.",
+        default=2000000000.0,
+        above=0,
+        most=4611686018427387904,
+    )
+    disk_limit: float | None = parameter(
+        "The bytes that rows and coefficients may take in the temporary folder, where `fit` is given a file, "
+        "blocks or a memory-mapped array larger than `memory_limit`; more is an error. By default half of "
+        "what is free there when `fit` begins. The folder is that of the system, or the one that the "
+        "environment variable TMPDIR names.",
+        default=None,
+        above=0,
+        most=4611686018427387904,
+    )
+    warm_start: bool = parameter(
+        "Whether `fit` starts from the coefficients of the fit before, which must have had the same "
+        "formulation and as many examples and classes. A model loaded from a file has no coefficients to "
+        "start from.",
+        default=False,
+    )
+    n_jobs: int | None = parameter(
+        "The threads that visit examples, -1 for all processors; by default one. Several act where the "
+        "weights are few beside the data, at most one for eight stored values. Their number changes the "
+        "model, within the tolerance.",
+        default=None,
+        check=parameters.not_zero,
+        form="int",
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        "The seed of the order in which examples are visited. The same integer gives the same model on every "
+        "machine, for the same number of threads.",
+        default=None,
+        form="int, RandomState or None",
+    )
 
     @with_paragraphs
     def fit(
@@ -248,7 +260,7 @@ class LinearMulticlassSVC(LinearClassifier):
         """
         asked = CheckpointRequest(checkpoint, every, resume)
         with next_model(self) as model:
-            parameters.check(model)
+            declare.check(model)
             if brings_labels(X, y) or is_mapped(X, model.memory_limit):
                 check_is_in_memory(asked)
                 if y is None:
@@ -272,7 +284,7 @@ class LinearMulticlassSVC(LinearClassifier):
         start: _Start | None = None
         for number in sorted(range(len(Cs)), key=Cs.__getitem__):
             models[number] = model = unfitted(self, C=Cs[number])
-            parameters.check(model)
+            declare.check(model)
             outcome = model._fit(X, y, sample_weight, start)
             model._warn_if_early(outcome)
             start = model._start()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from larank import parameters
+from larank import declare, parameters
 from larank.base import classes_of, example_costs, validated
 from larank.blocks.workers import Workers, blas_threads
 from larank.crossvalidation import (
@@ -27,8 +26,10 @@ from larank.crossvalidation import (
 )
 from larank.data.models import persistable
 from larank.data.schema import floats
+from larank.declare import parameter
 from larank.docstrings import with_paragraphs
 from larank.linear.sdm import FITTED_LINEARLY, LinearClassifier, LinearMulticlassSVC
+from larank.parameters import Seeded, TimeLimited, Weighted
 from larank.publishing import next_model
 from larank.training import Interrupt, Outcome, first_interrupt, progress_for
 
@@ -36,52 +37,11 @@ _Float = NDArray[np.float64]
 
 
 @persistable(**FITTED_LINEARLY, **SEARCHED, scores_=floats("n_folds", "n_costs", finite=False))
-class LinearMulticlassSVCCV(LinearClassifier):
+class LinearMulticlassSVCCV(Weighted, TimeLimited, Seeded, LinearClassifier):
     """Linear multiclass support vector machine whose cost is chosen by cross-validation.
 
     It finds what a search over fits of `LinearMulticlassSVC` would find, in less time: for each fold, models with
     larger costs start from those with smaller ones, and folds are trained at the same time.
-
-    Parameters
-    ----------
-    formulation : {"crammer-singer", "weston-watkins", "one-vs-rest"}, default="crammer-singer"
-        The loss of an example, as of `LinearMulticlassSVC`.
-    Cs : int or sequence of float, default=10
-        The costs to try. A number is that of values from 0.01 to 1000, each the same multiple of the one before.
-    cv : int, splitter or iterable, optional
-        The folds: a number of stratified ones, by default 5, or what scikit-learn's `check_cv` takes. A class that a
-        fold has no examples of to train on is never predicted there.
-    scoring : str or callable, optional
-        What to choose by, as in scikit-learn; the accuracy if not given.
-    refit : bool, default=True
-        Whether to train a model on all examples with what was chosen; without it there is nothing to predict with.
-    tol : float, default=1e-3
-        The relative duality gap to stop at, or with ``stop="violation"`` the largest violation, in every training.
-    stop : {"gap", "violation"}, default="gap"
-        What ends a training once it is at most `tol`: the relative duality gap, or the largest violation of optimality.
-    max_iter : int, default=1000
-        The passes over the data after which a training stops.
-    time_limit : float, optional
-        The seconds after which training stops with a warning. Three quarters of them are for the search. If they are
-        not sufficient, a warning says how many settings were scored; the best of these is trained. If no setting was
-        scored, `fit` raises a ValueError.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature, whose weights are regularised.
-    intercept_scaling : float, default=1.0
-        The value of the constant feature.
-    class_weight : dict or "balanced", optional
-        Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.
-    shrinking : bool, default=True
-        Whether examples that rest are visited less often.
-    cooling : bool, default=True
-        Whether small violations are left for later loops.
-    n_jobs : int, optional
-        How many folds to train at the same time, -1 for as many as there are processors; by default as many as the
-        linear algebra library has threads.
-    random_state : int, RandomState or None, default=None
-        The seed of the order in which examples are visited.
-    verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
 
     Attributes
     ----------
@@ -123,44 +83,83 @@ class LinearMulticlassSVCCV(LinearClassifier):
     10.0
     """
 
-    def __init__(
-        self,
-        formulation: str = "crammer-singer",
-        *,
-        Cs: Any = 10,
-        cv: Any = None,
-        scoring: Any = None,
-        refit: bool = True,
-        tol: float = 1e-3,
-        stop: str = "gap",
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: Mapping[Any, float] | str | None = None,
-        shrinking: bool = True,
-        cooling: bool = True,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.formulation = formulation
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.tol = tol
-        self.stop = stop
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.shrinking = shrinking
-        self.cooling = cooling
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    formulation: Literal["crammer-singer", "weston-watkins", "one-vs-rest"] = parameter(
+        "The loss of an example, as of `LinearMulticlassSVC`.",
+        default="crammer-singer",
+        kw_only=False,
+    )
+    Cs: Any = parameter(
+        "The costs to try. A number is that of values from 0.01 to 1000, each the same multiple of the one before.",
+        default=10,
+        check=parameters.costs_to_try,
+        form="int or sequence of float",
+    )
+    cv: Any = parameter(
+        "The folds: a number of stratified ones, by default 5, or what scikit-learn's `check_cv` takes. A "
+        "class that a fold has no examples of to train on is never predicted there.",
+        default=None,
+        form="int, splitter or iterable",
+    )
+    scoring: Any = parameter(
+        "What to choose by, as in scikit-learn; the accuracy if not given.",
+        default=None,
+        form="str or callable",
+    )
+    refit: bool = parameter(
+        "Whether to train a model on all examples with what was chosen; without it there is nothing to predict with.",
+        default=True,
+    )
+    tol: float = parameter(
+        'The relative duality gap to stop at, or with ``stop="violation"`` the largest violation, in every training.',
+        default=0.001,
+        above=0,
+    )
+    stop: Literal["gap", "violation"] = parameter(
+        "What ends a training once it is at most `tol`: the relative duality gap, or the largest violation of"
+        " optimality.",
+        default="gap",
+    )
+    max_iter: int = parameter(
+        "The passes over the data after which a training stops.",
+        default=1000,
+        least=1,
+    )
+    time_limit: float | None = parameter(
+        "The seconds after which training stops with a warning. Three quarters of them are for the search. If"
+        " they are not sufficient, a warning says how many settings were scored; the best of these is "
+        "trained. If no setting was scored, `fit` raises a ValueError.",
+        default=None,
+        above=0,
+    )
+    fit_intercept: bool = parameter(
+        "Whether to add a constant feature, whose weights are regularised.",
+        default=True,
+    )
+    intercept_scaling: float = parameter(
+        "The value of the constant feature.",
+        default=1.0,
+        above=0,
+    )
+    shrinking: bool = parameter(
+        "Whether examples that rest are visited less often.",
+        default=True,
+    )
+    cooling: bool = parameter(
+        "Whether small violations are left for later loops.",
+        default=True,
+    )
+    n_jobs: int | None = parameter(
+        "How many folds to train at the same time, -1 for as many as there are processors; by default as many"
+        " as the linear algebra library has threads.",
+        default=None,
+        check=parameters.not_zero,
+        form="int",
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        "The seed of the order in which examples are visited.",
+        default=None,
+        form="int, RandomState or None",
+    )
 
     @with_paragraphs
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -192,7 +191,7 @@ class LinearMulticlassSVCCV(LinearClassifier):
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, interrupt: Interrupt
     ) -> tuple[Choice, LinearMulticlassSVC, Outcome | None]:
-        parameters.check(self)
+        declare.check(self)
         scoring = Scoring(self.scoring)
         forget_fitted(self)
         X, y = validated(self, X, y, reset=True)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from larank import parameters
+from larank import declare, parameters
 from larank._core import MemoryLimitError
 from larank.base import (
     FEATURES,
@@ -55,10 +55,12 @@ from larank.data.stream import (
     can_be_read_again,
     check_no_weights,
 )
+from larank.declare import fitted, parameter
 from larank.docstrings import with_paragraphs
 from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start, bytes_of_machine
 from larank.linear.gradienttraining import GradientTraining, Part, Plan
 from larank.linear.labels import StreamLabels
+from larank.parameters import Seeded, TimeLimited
 from larank.publishing import next_model, of_one_model
 from larank.training import Limits, Looks, Outcome, check_arrived, train, warn_if_early
 from larank.training.progress import progress_for
@@ -123,63 +125,12 @@ def _check_state(name: str, value: Any, scope: Scope) -> None:
     _state=_check_state,
 )
 @with_paragraphs
-class SGDQNClassifier(ScoringClassifier):
+class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
     """Linear classifier trained by stochastic gradient descent, in memory or on a stream.
 
     It minimises ``alpha/2 |W|^2`` plus the mean loss, and needs a few numbers per feature and class however many
     examples there are. The step length is chosen on a sample. `fit` and `partial_fit` take arrays, sparse matrices,
     files larger than memory, and iterables of blocks.
-
-    Parameters
-    ----------
-    loss : {"hinge", "squared_hinge", "smoothed_hinge", "log_loss", "modified_huber"}, default="hinge"
-        The loss of an example with margin ``z``, as in scikit-learn's `SGDClassifier`; "smoothed_hinge" is
-        ``(1 - z)^2 / 2`` between 0 and 1 and continues as a straight line below.
-    algorithm : {"asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs"}, default="asgd"
-        Averaged SGD with steps that even out the scales of the features; or an algorithm of the thesis, for comparison:
-        SGD-QN, with a diagonal estimate of the curvature; SVMSGD2, which regularises now and then; plain SGD, which is
-        slow on sparse data; or online L-BFGS of rank ten, which is slow on all data.
-    formulation : {"joint", "one-vs-rest"}, default="joint"
-        The loss of three or more classes: the margin is that of the label's score over the best other one
-        (Crammer-Singer), and the log loss is the multinomial one; or one binary problem per class. With two classes
-        both are the binary loss.
-    alpha : float, default=1e-4
-        The weight of ``1/2 |W|^2`` against the mean loss. The same problem in terms of a cost per example has
-        ``C = 1 / (alpha * n_samples)``.
-    epochs : int, optional
-        The passes over the data; by default as many as make a million visits, between 5 and 1000, and 1 on a stream.
-    t0 : float, optional
-        The first step has the length ``1 / (alpha * t0)``. By default `fit`, or the first call of `partial_fit`, tries
-        several values on a sample and takes the one with the lowest objective. With a value given, steps do not even
-        out the scales of the features.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature. Its weights are regularised like the others.
-    class_weight : dict or "balanced", optional
-        Factors on the loss per class; "balanced" takes them inversely proportional to the class frequencies. With
-        "one-vs-rest" and more than two classes, that of a class acts on its own examples in its own problem, as in
-        scikit-learn's `SGDClassifier`.
-    shuffle : bool, default=True
-        Whether `fit` visits the examples in random order, those of a stream in that of a buffer. Arrays given to
-        `partial_fit` are visited in their own.
-    early_stopping : bool, default=False
-        Whether `fit` ends once the error on held-out examples has not fallen for some passes.
-    validation_fraction : float, default=0.1
-        The share of the examples that `early_stopping` holds out, if `fit` is given no `validation`.
-    n_iter_no_change : int, default=5
-        The number of passes without a lower error after which `early_stopping` ends training.
-    time_limit : float, optional
-        The seconds after which training stops with a warning.
-    certify : bool, default=True
-        Whether `fit` computes the objective from scratch after each pass, or fifty times if there are more, and a lower
-        bound at the end. Otherwise, and on streams, the certificate holds an estimate made on the way.
-    memory_limit : float, default=2e9
-        The bytes for the model and the buffers of a stream. Arrays in memory are used as they are and do not count.
-    warm_start : bool, default=False
-        Whether `fit` starts from the weights of the fit before, which must have had the same classes and features.
-    random_state : int, RandomState or None, default=None
-        The seed of the order of the examples and of the sample. The same integer gives the same model on every machine.
-    verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
 
     Attributes
     ----------
@@ -209,49 +160,100 @@ class SGDQNClassifier(ScoringClassifier):
     True
     """
 
-    classes_: NDArray[Any]
-    n_features_in_: int
+    loss: Literal["hinge", "squared_hinge", "smoothed_hinge", "log_loss", "modified_huber"] = parameter(
+        'The loss of an example with margin ``z``, as in scikit-learn\'s `SGDClassifier`; "smoothed_hinge" '
+        "is ``(1 - z)^2 / 2`` between 0 and 1 and continues as a straight line below.",
+        default="hinge",
+        kw_only=False,
+    )
+    algorithm: Literal["asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs"] = parameter(
+        "Averaged SGD with steps that even out the scales of the features; or an algorithm of the thesis, for"
+        " comparison: SGD-QN, with a diagonal estimate of the curvature; SVMSGD2, which regularises now and "
+        "then; plain SGD, which is slow on sparse data; or online L-BFGS of rank ten, which is slow on all "
+        "data.",
+        default="asgd",
+    )
+    formulation: Literal["joint", "one-vs-rest"] = parameter(
+        "The loss of three or more classes: the margin is that of the label's score over the best other one "
+        "(Crammer-Singer), and the log loss is the multinomial one; or one binary problem per class. With two"
+        " classes both are the binary loss.",
+        default="joint",
+    )
+    alpha: float = parameter(
+        "The weight of ``1/2 |W|^2`` against the mean loss. The same problem in terms of a cost per example "
+        "has ``C = 1 / (alpha * n_samples)``.",
+        default=0.0001,
+        above=0,
+    )
+    epochs: int | None = parameter(
+        "The passes over the data; by default as many as make a million visits, between 5 and 1000, and 1 on a stream.",
+        default=None,
+        least=1,
+    )
+    t0: float | None = parameter(
+        "The first step has the length ``1 / (alpha * t0)``. By default `fit`, or the first call of "
+        "`partial_fit`, tries several values on a sample and takes the one with the lowest objective. With a "
+        "value given, steps do not even out the scales of the features.",
+        default=None,
+        above=0,
+    )
+    fit_intercept: bool = parameter(
+        "Whether to add a constant feature. Its weights are regularised like the others.",
+        default=True,
+    )
+    class_weight: Mapping[Any, float] | str | None = parameter(
+        'Factors on the loss per class; "balanced" takes them inversely proportional to the class '
+        'frequencies. With "one-vs-rest" and more than two classes, that of a class acts on its own '
+        "examples in its own problem, as in scikit-learn's `SGDClassifier`.",
+        default=None,
+        check=parameters.class_weights,
+        form='dict or "balanced"',
+    )
+    shuffle: bool = parameter(
+        "Whether `fit` visits the examples in random order, those of a stream in that of a buffer. Arrays "
+        "given to `partial_fit` are visited in their own.",
+        default=True,
+    )
+    early_stopping: bool = parameter(
+        "Whether `fit` ends once the error on held-out examples has not fallen for some passes.",
+        default=False,
+    )
+    validation_fraction: float = parameter(
+        "The share of the examples that `early_stopping` holds out, if `fit` is given no `validation`.",
+        default=0.1,
+        above=0,
+        below=1,
+    )
+    n_iter_no_change: int = parameter(
+        "The number of passes without a lower error after which `early_stopping` ends training.",
+        default=5,
+        least=1,
+    )
+    certify: bool = parameter(
+        "Whether `fit` computes the objective from scratch after each pass, or fifty times if there are more,"
+        " and a lower bound at the end. Otherwise, and on streams, the certificate holds an estimate made on "
+        "the way.",
+        default=True,
+    )
+    memory_limit: float = parameter(
+        "The bytes for the model and the buffers of a stream. Arrays in memory are used as they are and do not count.",
+        default=2000000000.0,
+        above=0,
+        most=4611686018427387904,
+    )
+    warm_start: bool = parameter(
+        "Whether `fit` starts from the weights of the fit before, which must have had the same classes and features.",
+        default=False,
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        "The seed of the order of the examples and of the sample. The same integer gives the same model on "
+        "every machine.",
+        default=None,
+        form="int, RandomState or None",
+    )
 
-    def __init__(
-        self,
-        loss: str = "hinge",
-        *,
-        algorithm: str = "asgd",
-        formulation: str = "joint",
-        alpha: float = 1e-4,
-        epochs: int | None = None,
-        t0: float | None = None,
-        fit_intercept: bool = True,
-        class_weight: Mapping[Any, float] | str | None = None,
-        shuffle: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        time_limit: float | None = None,
-        certify: bool = True,
-        memory_limit: float = 2e9,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.algorithm = algorithm
-        self.formulation = formulation
-        self.alpha = alpha
-        self.epochs = epochs
-        self.t0 = t0
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.shuffle = shuffle
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.time_limit = time_limit
-        self.certify = certify
-        self.memory_limit = memory_limit
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    classes_: NDArray[Any] = fitted()
+    n_features_in_: int = fitted()
 
     def __sklearn_tags__(self) -> Any:
         """Sparse input is welcome."""
@@ -285,7 +287,7 @@ class SGDQNClassifier(ScoringClassifier):
         [fitted]
         """
         with next_model(self) as model:
-            parameters.check(model)
+            declare.check(model)
             if brings_labels(X, y):
                 model._check_takes_streams()
                 check_no_weights(sample_weight)
@@ -324,7 +326,7 @@ class SGDQNClassifier(ScoringClassifier):
         [fitted]
         """
         with next_model(self) as model:
-            parameters.check(model)
+            declare.check(model)
             is_stream = brings_labels(X, y)
             if is_stream:
                 check_no_weights(sample_weight)
@@ -489,7 +491,7 @@ class SGDQNClassifier(ScoringClassifier):
     def _go_on(self, source: Any, classes: ArrayLike | None, is_stream: bool) -> Outcome:
         first = not hasattr(self, "coef_")
         if not first:
-            parameters.check_unchanged(self._began_with, parameters.values_of(self))
+            parameters.check_unchanged(self._began_with, declare.values_of(self))
         problem = Problem.of(self)
         labels = StreamLabels() if first else StreamLabels(self._arrived, self._announced)
         labels.announce(classes)

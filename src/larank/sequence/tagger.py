@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,14 +18,16 @@ from scipy.sparse import csr_matrix
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from larank import _core, parameters
+from larank import _core, declare, parameters
 from larank.base import Estimator, absent, check_several_classes, example_costs, of_streams
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.columns import ConllFile, read_conll
 from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.schema import RESULT, SchemaError, Scope, floats, integer, labels, optional
+from larank.declare import fitted, parameter
 from larank.docstrings import with_paragraphs
+from larank.parameters import Seeded, TimeLimited
 from larank.publishing import copied, next_model, of_one_model, one_model
 from larank.sequence.beam import beam_paths
 from larank.sequence.chain import Chain, as_core
@@ -115,83 +117,13 @@ def _check_calibration(name: str, value: Any, scope: Scope) -> None:
     calibration_=optional(_check_calibration),
     _state=_check_state,
 )
-class SequenceTagger(Estimator):
+class SequenceTagger(TimeLimited, Seeded, Estimator):
     """Labels for the tokens of sequences: a large-margin tagger that learns in one pass and keeps learning.
 
     It minimises ``1/2 |w|^2 + C sum_i max_y (Delta(y_i, y) - <w, Phi(x_i, y_i) - Phi(x_i, y)>)``, where a token's
     features and the pairs of its label with each of the `order` labels before it have weights in ``w``. For exact
     inference, i goes over sequences and ``Delta`` counts wrong labels. For greedy inference, i goes over tokens, each
     after its true history.
-
-    Parameters
-    ----------
-    inference : {"exact", "greedy"}, default="exact"
-        "exact": the sequence of labels with the highest score of all (Viterbi); time grows with labels^(order + 1).
-        "greedy": the best label for one token after the other, those before it being fixed; any order.
-    order : int, default=1
-        Labels before a token that its label depends on, at most 255. Sequences may be shorter.
-    C : float, default=0.1
-        The cost of a loss of one: larger values fit the training data more closely.
-    solver : {"larank", "perceptron", "passive-aggressive"}, default="larank"
-        The perceptron and the passive-aggressive rule look at each example once per epoch and keep nothing of it.
-    n_reprocess : int, optional
-        How often LaRank returns to support patterns after each new example: one PROCESSOLD and ten OPTIMIZE each time.
-        By default 5 for exact and 1 for greedy inference.
-    epochs : int, default=1
-        Passes over the data.
-    stop : {"epochs", "gap"}, default="epochs"
-        What ends training: `epochs` passes, or a duality gap of `tol` times the primal objective, or of `C` if there is
-        no `tol`.
-    tol : float, optional
-        The gap at which ``stop="gap"`` ends training, relative to the primal objective.
-    max_iter : int, default=1000
-        Passes after which `stop="gap"` gives up. It is refused with `stop="epochs"`.
-    time_limit : float, optional
-        Seconds after which training ends with a valid model.
-    templates : str or sequence of str, optional
-        Which features to make of tokens that are text, see `larank.sequence.features`. By default "general", which
-        serves parts of speech, chunks and names alike: "words" makes them of the column word alone, and "general" of
-        all columns. "chunking" is the set of CRFsuite's example for the columns word and pos.
-    columns : sequence of str, optional
-        Names of the columns of a token for the templates. By default word, pos, col2, ...
-    constraints : {"BIO", "BILOU"}, callable or None, default=None
-        Which label may follow which, in training and in prediction. A function is asked ``allowed(previous, label)``
-        with None for the beginning and the end.
-    repair : bool, default=False
-        Whether labels are read as conlleval does, and written anew as the constraints "BIO" or "BILOU" demand, wherever
-        labels are given: in `fit`, `partial_fit`, `calibrate` and `score`. Otherwise training on labels that are not
-        allowed is an error that names them, before training begins.
-    label_costs : mapping, optional
-        What it costs to predict ``b`` for a token of label ``a``: ``{(a, b): cost}``; pairs not in it cost 1.
-    history : {"true", "predicted"}, default="true"
-        The labels before a token in greedy training: the true ones, or what the model predicts at that time. With
-        predicted ones the problem changes on the way, so there is no certificate.
-    average : bool or "auto", default="auto"
-        Whether the model is the average of the weights over the stream, and not the last ones, which owe much to the
-        last few sequences. The perceptron and the passive-aggressive rule take the average of all; for LaRank about the
-        last sixteenth counts. "auto" does so for LaRank with ``stop="epochs"``. The average of `fit` goes on in
-        `partial_fit`, for the perceptron as the average of all, otherwise as a shorter one that each next sequence
-        moves by 6 %: one sequence hardly changes the model, and some ten repeats teach it what was wrong. Weights take
-        twice the memory.
-    shuffle : bool, default=True
-        Whether `fit` shuffles the sequences in each epoch. Those of a file are shuffled within blocks of some 50 000
-        tokens.
-    certify : bool, default=True
-        Whether `fit` computes the duality gap from scratch at the end.
-    max_patterns : int, optional
-        How many support patterns LaRank returns to, 2 or more; any number if not given. Where there are more, random
-        ones are let go: their coefficients stay as they are. Memory then grows with the features alone.
-    memory_limit : float, default=2e9
-        Bytes of support patterns that LaRank returns to, and of encoded text of a file kept for the next pass. When
-        patterns take more, random ones are let go: their coefficients stay as they are. Weights, of which every feature
-        has one for every label, come on top, with their average: where they would take more than `memory_limit` by
-        themselves, and more than 64 MB, training ends with a `MemoryLimitError` before they are made.
-    random_state : int, RandomState or None, default=None
-        Draws the order of the sequences and the patterns returned to. The same integer gives the same model.
-    n_jobs : int, optional
-        Threads for prediction, the certificate and reading ahead. By default as many as BLAS would use.
-    verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
 
     Attributes
     ----------
@@ -224,66 +156,143 @@ class SequenceTagger(Estimator):
     array([list(['DET', 'NOUN', 'VERB'])], dtype=object)
     """
 
-    _learner: Learner
-    _pin: Pin
+    inference: Literal["exact", "greedy"] = parameter(
+        '"exact": the sequence of labels with the highest score of all (Viterbi); time grows with '
+        'labels^(order + 1). "greedy": the best label for one token after the other, those before it being '
+        "fixed; any order.",
+        default="exact",
+        kw_only=False,
+    )
+    order: int = parameter(
+        "Labels before a token that its label depends on, at most 255. Sequences may be shorter.",
+        default=1,
+        least=0,
+        most=255,
+    )
+    C: float = parameter(
+        "The cost of a loss of one: larger values fit the training data more closely.",
+        default=0.1,
+        above=0,
+    )
+    solver: Literal["larank", "perceptron", "passive-aggressive"] = parameter(
+        "The perceptron and the passive-aggressive rule look at each example once per epoch and keep nothing of it.",
+        default="larank",
+    )
+    n_reprocess: int | None = parameter(
+        "How often LaRank returns to support patterns after each new example: one PROCESSOLD and ten OPTIMIZE"
+        " each time. By default 5 for exact and 1 for greedy inference.",
+        default=None,
+        least=0,
+    )
+    epochs: int = parameter(
+        "Passes over the data.",
+        default=1,
+        least=1,
+    )
+    stop: Literal["epochs", "gap"] = parameter(
+        "What ends training: `epochs` passes, or a duality gap of `tol` times the primal objective, or of `C`"
+        " if there is no `tol`.",
+        default="epochs",
+    )
+    tol: float | None = parameter(
+        'The gap at which ``stop="gap"`` ends training, relative to the primal objective.',
+        default=None,
+        above=0,
+    )
+    max_iter: int = parameter(
+        'Passes after which `stop="gap"` gives up. It is refused with `stop="epochs"`.',
+        default=1000,
+        least=1,
+    )
+    templates: str | Sequence[str] | None = parameter(
+        "Which features to make of tokens that are text, see `larank.sequence.features`. By default "
+        '"general", which serves parts of speech, chunks and names alike: "words" makes them of the '
+        'column word alone, and "general" of all columns. "chunking" is the set of CRFsuite\'s example for'
+        " the columns word and pos.",
+        default=None,
+        form="str or sequence of str",
+    )
+    columns: Sequence[str] | None = parameter(
+        "Names of the columns of a token for the templates. By default word, pos, col2, ...",
+        default=None,
+        form="sequence of str",
+    )
+    constraints: Constraints = parameter(
+        "Which label may follow which, in training and in prediction. A function is asked ``allowed(previous,"
+        " label)`` with None for the beginning and the end.",
+        default=None,
+        form='{"BIO", "BILOU"}, callable or None',
+    )
+    repair: bool = parameter(
+        'Whether labels are read as conlleval does, and written anew as the constraints "BIO" or "BILOU" '
+        "demand, wherever labels are given: in `fit`, `partial_fit`, `calibrate` and `score`. Otherwise "
+        "training on labels that are not allowed is an error that names them, before training begins.",
+        default=False,
+    )
+    label_costs: Mapping[tuple[Any, Any], float] | None = parameter(
+        "What it costs to predict ``b`` for a token of label ``a``: ``{(a, b): cost}``; pairs not in it cost 1.",
+        default=None,
+        form="mapping",
+    )
+    history: Literal["true", "predicted"] = parameter(
+        "The labels before a token in greedy training: the true ones, or what the model predicts at that "
+        "time. With predicted ones the problem changes on the way, so there is no certificate.",
+        default="true",
+    )
+    average: bool | Literal["auto"] = parameter(
+        "Whether the model is the average of the weights over the stream, and not the last ones, which owe "
+        "much to the last few sequences. The perceptron and the passive-aggressive rule take the average of "
+        'all; for LaRank about the last sixteenth counts. "auto" does so for LaRank with ``stop="epochs"``. '
+        "The average of `fit` goes on in `partial_fit`, for the perceptron as the average of all, otherwise "
+        "as a shorter one that each next sequence moves by 6 %: one sequence hardly changes the model, and "
+        "some ten repeats teach it what was wrong. Weights take twice the memory.",
+        default="auto",
+    )
+    shuffle: bool = parameter(
+        "Whether `fit` shuffles the sequences in each epoch. Those of a file are shuffled within blocks of "
+        "some 50 000 tokens.",
+        default=True,
+    )
+    certify: bool = parameter(
+        "Whether `fit` computes the duality gap from scratch at the end.",
+        default=True,
+    )
+    max_patterns: int | None = parameter(
+        "How many support patterns LaRank returns to, 2 or more; any number if not given. Where there are "
+        "more, random ones are let go: their coefficients stay as they are. Memory then grows with the "
+        "features alone.",
+        default=None,
+        least=2,
+    )
+    memory_limit: float = parameter(
+        "Bytes of support patterns that LaRank returns to, and of encoded text of a file kept for the next "
+        "pass. When patterns take more, random ones are let go: their coefficients stay as they are. Weights,"
+        " of which every feature has one for every label, come on top, with their average: where they would "
+        "take more than `memory_limit` by themselves, and more than 64 MB, training ends with a "
+        "`MemoryLimitError` before they are made.",
+        default=2000000000.0,
+        above=0,
+        most=4611686018427387904,
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        "Draws the order of the sequences and the patterns returned to. The same integer gives the same model.",
+        default=None,
+        form="int, RandomState or None",
+    )
+    n_jobs: int | None = parameter(
+        "Threads for prediction, the certificate and reading ahead. By default as many as BLAS would use.",
+        default=None,
+        check=parameters.not_zero,
+        form="int",
+    )
 
-    predict_proba: Any = absent(
+    _learner: Learner = fitted()
+    _pin: Pin = fitted()
+
+    predict_proba: ClassVar[Any] = absent(
         "because the labels of a sequence are predicted together. Use calibrate and then predict_confidence, which has "
         "a probability for each label"
     )
-
-    def __init__(
-        self,
-        inference: str = "exact",
-        *,
-        order: int = 1,
-        C: float = 0.1,
-        solver: str = "larank",
-        n_reprocess: int | None = None,
-        epochs: int = 1,
-        stop: str = "epochs",
-        tol: float | None = None,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        templates: str | Sequence[str] | None = None,
-        columns: Sequence[str] | None = None,
-        constraints: Constraints = None,
-        repair: bool = False,
-        label_costs: Mapping[tuple[Any, Any], float] | None = None,
-        history: str = "true",
-        average: bool | str = "auto",
-        shuffle: bool = True,
-        certify: bool = True,
-        max_patterns: int | None = None,
-        memory_limit: float = 2e9,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.inference = inference
-        self.order = order
-        self.C = C
-        self.solver = solver
-        self.n_reprocess = n_reprocess
-        self.epochs = epochs
-        self.stop = stop
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.templates = templates
-        self.columns = columns
-        self.constraints = constraints
-        self.repair = repair
-        self.label_costs = label_costs
-        self.history = history
-        self.average = average
-        self.shuffle = shuffle
-        self.certify = certify
-        self.max_patterns = max_patterns
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @with_paragraphs
     def fit(
@@ -752,7 +761,7 @@ class SequenceTagger(Estimator):
     # ---- Checks ----
 
     def _check_parameters(self) -> None:
-        parameters.check(self)
+        declare.check(self)
         check_constraints(self.constraints)
         check_label_costs(self.label_costs)
 
@@ -764,7 +773,7 @@ class SequenceTagger(Estimator):
 
     def _check_unchanged(self) -> None:
         """The session of a stream cannot change some parameters on the way."""
-        parameters.check_unchanged(self._began_with, parameters.values_of(self))
+        parameters.check_unchanged(self._began_with, declare.values_of(self))
 
     def _check_attribute(self, name: str) -> None:
         if not hasattr(self, "_learner"):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from larank import parameters
+from larank import declare
 from larank.base import Estimator, example_costs, of_streams, on_host
 from larank.data.models import persistable
 from larank.data.schema import (
@@ -28,6 +28,8 @@ from larank.data.schema import (
     several,
     starts,
 )
+from larank.declare import fitted, parameter
+from larank.parameters import Seeded, TimeLimited
 from larank.publishing import next_model, of_one_model
 from larank.structured import larank, perceptrons
 from larank.structured.checked import CheckedModel
@@ -106,52 +108,11 @@ def _check_state(name: str, value: Any, scope: Scope) -> None:
     _early=floats("n_vectors"),
     _state=given(_check_state, when=_is_online),
 )
-class StructuredSVC(Estimator):
+class StructuredSVC(TimeLimited, Seeded, Estimator):
     """Large-margin learning of structured outputs, for any model that can find its best output.
 
     Minimises ``1/2 |w|^2 + sum_i C_i max_y (loss(y_i, y) + S(x_i, y) - S(x_i, y_i))``, with
     ``S(x, y) = <w, joint_feature(x, y)>``; the perceptrons minimise nothing.
-
-    Parameters
-    ----------
-    model : StructuredModel
-        Joint features or a joint kernel, arg max and loss.
-    solver : {"larank", "svmstruct", "svmstruct-1slack", "perceptron", "passive-aggressive"}, default="larank"
-        "larank" nearly solves the problem in one pass and can go on to any precision. "svmstruct" adds violated outputs
-        to a working set and solves the problem on it, "svmstruct-1slack" does so with one output of every example at
-        once. "perceptron" and "passive-aggressive" step on each example when it comes.
-    C : float, default=1.0
-        The cost of one unit of loss against ``1/2 |w|^2``; of "passive-aggressive", the largest step.
-    epochs : int, default=1
-        Passes over the data with ``stop="epochs"``.
-    stop : {"epochs", "gap", "violation"}, optional
-        What ends training: `epochs` passes, a duality gap, or that no output violates its margin by `tol` more than the
-        working set knows. By default "epochs" or, with "svmstruct" and "svmstruct-1slack", which know the last two,
-        "gap". "larank" knows the first two, perceptrons the first.
-    tol : float, optional
-        The gap relative to the primal objective, or the violation per example in units of the loss, at which to stop;
-        1e-3 if not given.
-    max_iter : int, default=1000
-        Passes of arg max over the data after which training stops with a warning. It is refused if `epochs` ends it.
-    n_reprocess : int, default=1
-        How often one PROCESSOLD and ten OPTIMIZE follow each example in the fixed schedule of "larank"; with
-        ``stop="gap"``, how often one PROCESSOLD does in its only pass.
-    schedule : {"fixed", "adaptive"}, default="fixed"
-        How the operations of "larank" take turns: always alike, or in proportion to the dual increase they bring for
-        their work.
-    average : bool, default=False
-        Whether the perceptrons keep the average of the weights after all examples instead of the last ones.
-    time_limit : float, optional
-        Seconds after which training stops with a warning.
-    shuffle : bool, default=True
-        Whether `fit` visits the examples in random order; `partial_fit` never does.
-    certify : bool, default=True
-        Whether "larank" ends `fit` with the objectives from scratch, which takes an arg max per example. Otherwise the
-        certificate holds an estimate made on the way.
-    random_state : int, RandomState or None, default=None
-        Draws the order of the examples and the choices of "larank".
-    verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
 
     Attributes
     ----------
@@ -189,44 +150,79 @@ class StructuredSVC(Estimator):
     True
     """
 
-    _seen: int
-    _state: dict[str, Any]
-    _running: OnlineSolver
+    model: StructuredModel = parameter(
+        "Joint features or a joint kernel, arg max and loss.",
+        form="StructuredModel",
+        kw_only=False,
+    )
+    solver: Literal["larank", "perceptron", "passive-aggressive", "svmstruct", "svmstruct-1slack"] = parameter(
+        '"larank" nearly solves the problem in one pass and can go on to any precision. "svmstruct" adds '
+        'violated outputs to a working set and solves the problem on it, "svmstruct-1slack" does so with one '
+        'output of every example at once. "perceptron" and "passive-aggressive" step on each example when it '
+        "comes.",
+        default="larank",
+        kw_only=False,
+    )
+    C: float = parameter(
+        'The cost of one unit of loss against ``1/2 |w|^2``; of "passive-aggressive", the largest step.',
+        default=1.0,
+        above=0,
+    )
+    epochs: int = parameter(
+        'Passes over the data with ``stop="epochs"``.',
+        default=1,
+        least=1,
+    )
+    stop: Literal["epochs", "gap", "violation"] | None = parameter(
+        "What ends training: `epochs` passes, a duality gap, or that no output violates its margin by `tol` "
+        'more than the working set knows. By default "epochs" or, with "svmstruct" and "svmstruct-1slack", '
+        'which know the last two, "gap". "larank" knows the first two, perceptrons the first.',
+        default=None,
+    )
+    tol: float | None = parameter(
+        "The gap relative to the primal objective, or the violation per example in units of the loss, at "
+        "which to stop; 1e-3 if not given.",
+        default=None,
+        above=0,
+    )
+    max_iter: int = parameter(
+        "Passes of arg max over the data after which training stops with a warning. It is refused if `epochs` ends it.",
+        default=1000,
+        least=1,
+    )
+    n_reprocess: int = parameter(
+        'How often one PROCESSOLD and ten OPTIMIZE follow each example in the fixed schedule of "larank"; '
+        'with ``stop="gap"``, how often one PROCESSOLD does in its only pass.',
+        default=1,
+        least=0,
+    )
+    schedule: Literal["fixed", "adaptive"] = parameter(
+        'How the operations of "larank" take turns: always alike, or in proportion to the dual increase they '
+        "bring for their work.",
+        default="fixed",
+    )
+    average: bool = parameter(
+        "Whether the perceptrons keep the average of the weights after all examples instead of the last ones.",
+        default=False,
+    )
+    shuffle: bool = parameter(
+        "Whether `fit` visits the examples in random order; `partial_fit` never does.",
+        default=True,
+    )
+    certify: bool = parameter(
+        'Whether "larank" ends `fit` with the objectives from scratch, which takes an arg max per example. '
+        "Otherwise the certificate holds an estimate made on the way.",
+        default=True,
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        'Draws the order of the examples and the choices of "larank".',
+        default=None,
+        form="int, RandomState or None",
+    )
 
-    def __init__(
-        self,
-        model: StructuredModel,
-        solver: str = "larank",
-        *,
-        C: float = 1.0,
-        epochs: int = 1,
-        stop: str | None = None,
-        tol: float | None = None,
-        max_iter: int = 1000,
-        n_reprocess: int = 1,
-        schedule: str = "fixed",
-        average: bool = False,
-        time_limit: float | None = None,
-        shuffle: bool = True,
-        certify: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.model = model
-        self.solver = solver
-        self.C = C
-        self.epochs = epochs
-        self.stop = stop
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_reprocess = n_reprocess
-        self.schedule = schedule
-        self.average = average
-        self.time_limit = time_limit
-        self.shuffle = shuffle
-        self.certify = certify
-        self.random_state = random_state
-        self.verbose = verbose
+    _seen: int = fitted()
+    _state: dict[str, Any] = fitted()
+    _running: OnlineSolver = fitted()
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the running solver, which is rebuilt from the model when it is needed again."""
@@ -304,7 +300,7 @@ class StructuredSVC(Estimator):
     def _check_parameters(self) -> str:
         """Raise where a parameter cannot be what it is; what ends training."""
         stop = self.stop or ("gap" if self.solver in _BATCH else "epochs")
-        parameters.check(self, stop=stop)
+        declare.check(self, stop=stop)
         CheckedModel(self.model)
         return stop
 

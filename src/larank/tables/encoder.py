@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,12 @@ from scipy.sparse import csr_matrix, hstack, issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_n_features, check_is_fitted
 
-from larank import parameters
+from larank import declare
 from larank.base import FEATURES, Estimator, absent
 from larank.data.models import persistable
 from larank.data.schema import SchemaError, Scope, instance, several
 from larank.data.tables import ColumnError
+from larank.declare import fitted, parameter
 from larank.publishing import next_model, of_one_model
 from larank.tables.columns import COLUMNS, KINDS, Column, DroppedColumn, Features
 from larank.tables.frames import Table, table_of
@@ -53,26 +54,6 @@ class TableEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
     Columns are matched by name: their order does not matter, those that training has not seen are left out with a
     warning, and those that are missing are an error. Arrays have columns by position.
 
-    Parameters
-    ----------
-    label : str, optional
-        The column of the labels in the table that `fit` takes, which is not a feature. Later tables may lack it.
-    kinds : mapping of str to {"number", "boolean", "date", "category", "text", "drop"}, optional
-        The kinds of columns that are not what they look like, by name.
-    scale : {"standard", "robust", "none"}, default="standard"
-        What numbers are divided by: their standard deviation, the distance of their quartiles, which outliers do not
-        change, or nothing. Before, their mean or median is taken away.
-    min_frequency : int, default=2
-        The rows that a category must be in for a feature of its own; rarer ones share one, also with those that come
-        after training.
-    max_categories : int, default=100
-        The most categories of a column that have a feature of their own.
-    text : {"tfidf", "hash"}, default="tfidf"
-        What becomes of the words in text: a weighed feature for each that is in two rows at least, or one of
-        `text_features` by a hash of the word.
-    text_features : int, default=10000
-        The most words of a column that have a feature, or the number of hashes.
-
     Attributes
     ----------
     columns_ : list
@@ -97,32 +78,51 @@ class TableEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
     ['yes', 'no', 'no', 'yes']
     """
 
-    columns_: list[Column]
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
-    partial_fit: Any = absent(
+    label: str | None = parameter(
+        "The column of the labels in the table that `fit` takes, which is not a feature. Later tables may lack it.",
+        default=None,
+        form="str",
+    )
+    kinds: Mapping[str, str] | None = parameter(
+        "The kinds of columns that are not what they look like, by name.",
+        default=None,
+        form='mapping of str to {"number", "boolean", "date", "category", "text", "drop"}',
+    )
+    scale: Literal["standard", "robust", "none"] = parameter(
+        "What numbers are divided by: their standard deviation, the distance of their quartiles, which "
+        "outliers do not change, or nothing. Before, their mean or median is taken away.",
+        default="standard",
+    )
+    min_frequency: int = parameter(
+        "The rows that a category must be in for a feature of its own; rarer ones share one, also with those "
+        "that come after training.",
+        default=2,
+        least=1,
+    )
+    max_categories: int = parameter(
+        "The most categories of a column that have a feature of their own.",
+        default=100,
+        least=1,
+    )
+    text: Literal["tfidf", "hash"] = parameter(
+        "What becomes of the words in text: a weighed feature for each that is in two rows at least, or one "
+        "of `text_features` by a hash of the word.",
+        default="tfidf",
+    )
+    text_features: int = parameter(
+        "The most words of a column that have a feature, or the number of hashes.",
+        default=10000,
+        least=1,
+        most=16777216,
+    )
+
+    columns_: list[Column] = fitted()
+    n_features_in_: int = fitted()
+    feature_names_in_: NDArray[Any] = fitted()
+    partial_fit: ClassVar[Any] = absent(
         "because it recognises columns by all their values. Fit it on a sample of the rows; transform takes any number "
         "of them, also in parts"
     )
-
-    def __init__(
-        self,
-        *,
-        label: str | None = None,
-        kinds: Mapping[str, str] | None = None,
-        scale: str = "standard",
-        min_frequency: int = 2,
-        max_categories: int = 100,
-        text: str = "tfidf",
-        text_features: int = 10_000,
-    ) -> None:
-        self.label = label
-        self.kinds = kinds
-        self.scale = scale
-        self.min_frequency = min_frequency
-        self.max_categories = max_categories
-        self.text = text
-        self.text_features = text_features
 
     def __sklearn_tags__(self) -> Any:
         """Missing values and words are welcome."""
@@ -274,7 +274,7 @@ class TableEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
         return frame
 
     def _check_parameters(self) -> None:
-        parameters.check(self)
+        declare.check(self)
         if self.label is not None and not isinstance(self.label, str):
             raise ValueError(f"label must be the name of a column or None, got {self.label!r}")
         if self.kinds is not None and not isinstance(self.kinds, Mapping):

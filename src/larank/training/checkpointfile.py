@@ -29,7 +29,7 @@ from sklearn.base import BaseEstimator
 from larank.data import arrayfile
 from larank.data.arrayfile import ModelFileError
 from larank.data.files import PathLike, atomic_write
-from larank.parameters import values_of
+from larank.declare import values_of
 
 State = Mapping[str, Any]
 """Plain values, arrays, and lists and dicts of them."""

@@ -1,0 +1,468 @@
+"""Parameters of estimators, each declared once: name, type, default, accepted values and text.
+
+An estimator, and a value object that carries the switches of one algorithm, lists its parameters in the class body::
+
+    class Stopping(Declared, position=3):
+        tol: float | None = parameter("Relative duality gap at which training stops.", default=None, above=0)
+
+`Declared` makes the constructor with an explicit signature and the docstring's section "Parameters". `check(model)`
+validates the values of all parameters, and the command line makes its options from `parameters_of(kind)`. What is
+accepted follows from the annotation: numbers and whole numbers within bounds, the choices of a `Literal`, True and
+False, other declared classes, and None.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import sys
+import textwrap
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, dataclass_transform
+
+LARGEST_COUNT = 2**62  # the core cannot count further
+_REQUIRED: Any = object()  # the default of a parameter that must be given
+
+
+class ParameterError(ValueError):
+    """A parameter that is not accepted: `name` is the parameter, `rule` what is wrong with it."""
+
+    def __init__(self, name: str, rule: str) -> None:
+        super().__init__(f"{name} {rule}")
+        self.name, self.rule = name, rule
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.rule)
+
+
+# ---- What a value may be ----
+
+
+@dataclass(frozen=True)
+class Number:
+    """A real number within bounds; `infinite` admits infinity, too."""
+
+    least: float = -math.inf
+    above: float = -math.inf
+    below: float = math.inf
+    most: float = math.inf
+    infinite: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What is accepted."""
+        bounds = [
+            f"{sign} {bound:g}"
+            for sign, bound in ((">=", self.least), (">", self.above), ("<", self.below), ("<=", self.most))
+            if math.isfinite(bound)
+        ]
+        numbers = " and ".join(["a finite number " + bounds[0], *bounds[1:]]) if bounds else "a finite number"
+        return (numbers, "infinity") if self.infinite else (numbers,)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether the value is a number within the bounds."""
+        number = as_float(value)
+        is_within = self.least <= number <= self.most and self.above < number < self.below
+        return is_within or (self.infinite and number == math.inf)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number from `least` to `most`."""
+
+    least: int = 0
+    most: int = LARGEST_COUNT
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What is accepted."""
+        if self.most == LARGEST_COUNT:
+            return (f"an integer >= {self.least}",)
+        return (f"an integer from {self.least} to {self.most}",)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether the value is a whole number within the bounds."""
+        return is_whole(value) and self.least <= value <= self.most
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or False, of Python or of NumPy."""
+
+    words = ("True", "False")
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether the value is a truth value."""
+        return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some strings."""
+
+    choices: tuple[str, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What is accepted."""
+        return tuple(map(repr, self.choices))
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether the value is one of the strings."""
+        return isinstance(value, str) and value in self.choices
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """None."""
+
+    words = ("None",)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether the value is None."""
+        return value is None
+
+
+@dataclass(frozen=True)
+class Object:
+    """An object of a declared class, whose own parameters must be accepted."""
+
+    kind: type
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What is accepted."""
+        return (f"{self.kind.__name__}(...)",)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether the value is of the class; raise if one of its parameters is not accepted."""
+        if not isinstance(value, self.kind):
+            return False
+        check(value)
+        return True
+
+
+Alternative = Number | Whole | Flag | Choice | Nothing | Object
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """A value that one of several alternatives accepts."""
+
+    alternatives: tuple[Alternative, ...]
+
+    def __str__(self) -> str:
+        words = [word for each in self.alternatives for word in each.words]
+        if all(isinstance(each, Choice | Nothing) for each in self.alternatives):
+            return f"one of {', '.join(words)}"
+        return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether one of the alternatives accepts the value."""
+        return any(each.accepts(value) for each in self.alternatives)
+
+
+def demand(name: str, value: Any, *alternatives: Alternative) -> None:
+    """Raise a ParameterError unless one of the alternatives accepts the value."""
+    wanted = AnyOf(alternatives)
+    if not wanted.accepts(value):
+        hint = ". Use a large number instead" if as_float(value) == math.inf else ""
+        raise ParameterError(name, f"must be {wanted}; got {value!r}{hint}")
+
+
+def as_float(value: Any) -> float:
+    """Return a real number as a float, and NaN for anything else or a number too large for a float."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def is_whole(value: Any) -> bool:
+    """Return whether the value is an integer and not a truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+# ---- Parameters ----
+
+Check = Callable[[str, Any], Any]
+"""A function of name and value that raises a ValueError for a value that is not accepted."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A declared parameter.
+
+    `accepted` is None if only the data or a registry can say what is accepted; `check` is then called, if there is one.
+    """
+
+    name: str
+    default: Any
+    text: str
+    annotation: str
+    form: str
+    accepted: AnyOf | None
+    check: Check | None
+    position: float
+    is_positional: bool
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the parameter has no default."""
+        return self.default is _REQUIRED
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The strings that are accepted."""
+        alternatives = self.accepted.alternatives if self.accepted else ()
+        return tuple(choice for each in alternatives if isinstance(each, Choice) for choice in each.choices)
+
+    @property
+    def first_sentence(self) -> str:
+        """The first sentence of the text, which stands alone."""
+        return re.split(r"(?<=\.)\s", self.text)[0]
+
+    def demand(self, value: Any, called: str | None = None) -> None:
+        """Raise a ParameterError if the value is not accepted; `called` is the name in the message."""
+        name = self.name if called is None else called
+        if self.accepted is not None:
+            demand(name, value, *self.accepted.alternatives)
+        elif self.check is not None and not (value is None and self.default is None):
+            self.check(name, value)
+
+    def documented(self) -> str:
+        """Return the entry of the docstring's section."""
+        return f"{self.name} : {self.form}\n" + textwrap.indent(textwrap.fill(self.text, 108), "    ")
+
+
+@dataclass(frozen=True)
+class _Declaration:
+    text: str
+    default: Any
+    bounds: Mapping[str, Any]
+    check: Check | None
+    form: str
+    is_positional: bool
+
+
+def parameter(
+    text: str,
+    *,
+    default: Any = _REQUIRED,
+    least: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+    check: Check | None = None,
+    form: str = "",
+    kw_only: bool = True,
+) -> Any:
+    """Declare a parameter in a class body.
+
+    Parameters
+    ----------
+    text : str
+        What the parameter controls. The first sentence stands alone, because the command line shows only that.
+    default : object
+        The default; a parameter without one must be given.
+    least, above, below, most : float, optional
+        Bounds of a number.
+    infinite : bool
+        Whether infinity is accepted.
+    check : callable, optional
+        Called with name and value, if the annotation does not say what is accepted. None is accepted if it is the
+        default.
+    form : str
+        The type in the docstring, if the annotation does not say it.
+    kw_only : bool
+        False for the one parameter that may be given by position.
+    """
+    bounds = {"least": least, "above": above, "below": below, "most": most}
+    given = {name: bound for name, bound in bounds.items() if bound is not None}
+    return _Declaration(text, default, {**given, "infinite": infinite}, check, form, not kw_only)
+
+
+def fitted(*, init: Literal[False] = False) -> Any:
+    """Declare an attribute that `fit` sets, so that type checkers do not take its annotation for a parameter."""
+    return _FITTED
+
+
+_FITTED: Any = object()
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(parameter, fitted))
+class Declared:
+    """A class whose parameters are declared in its body and in the bodies of its bases.
+
+    `position` orders groups of parameters: a group with a smaller position comes first in the signature. A parameter
+    that is declared again in a subclass keeps its position.
+    """
+
+    _own_parameters: ClassVar[Mapping[str, Parameter]] = {}
+    _parameters: ClassVar[Mapping[str, Parameter]] = {}
+
+    def __init_subclass__(cls, *, position: float = 1, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        for name in [name for name, value in vars(cls).items() if value is _FITTED]:
+            delattr(cls, name)
+        found: dict[str, Parameter] = {}
+        for base in reversed(cls.__mro__[1:]):
+            found.update(vars(base).get("_own_parameters", {}))
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, _Declaration)}
+        for name in own:
+            delattr(cls, name)
+        cls._own_parameters = {
+            name: _resolved(cls, name, each, found[name].position if name in found else position)
+            for name, each in own.items()
+        }
+        found.update(cls._own_parameters)
+        by_position = sorted(found.items(), key=lambda item: item[1].position)
+        if list(by_position) == list(cls._parameters.items()):
+            return
+        cls._parameters = dict(by_position)
+        if "__init__" not in vars(cls):
+            cls.__init__ = _constructor(cls)  # type: ignore[method-assign]
+        if cls.__doc__ is not None:  # python -OO removes docstrings
+            cls.__doc__ = _with_parameters(cls)
+
+
+def _resolved(cls: type, name: str, declaration: _Declaration, position: float) -> Parameter:
+    """Return the parameter with what its annotation says."""
+    annotation = cls.__annotations__[name]
+    accepted = None
+    if declaration.check is None:
+        kind = eval(annotation, vars(sys.modules[cls.__module__]))  # an annotation of a class of this library
+        alternatives = [_alternative(each, declaration.bounds) for each in _united(kind)]
+        if None not in alternatives:
+            accepted = AnyOf(tuple(each for each in alternatives if each is not None))
+    form = declaration.form or _form(annotation, accepted)
+    if declaration.default is None:
+        form += ", optional"
+    elif declaration.default is not _REQUIRED:
+        form += f", default={declaration.default!r}".replace("'", '"')
+    text = " ".join(declaration.text.split())
+    return Parameter(
+        name,
+        declaration.default,
+        text,
+        annotation,
+        form,
+        accepted,
+        declaration.check,
+        position,
+        declaration.is_positional,
+    )
+
+
+def _united(kind: Any) -> Sequence[Any]:
+    is_union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    return typing.get_args(kind) if is_union else (kind,)
+
+
+def _alternative(kind: Any, bounds: Mapping[str, Any]) -> Alternative | None:
+    """Return what a member of a union accepts, or None if the annotation does not say it."""
+    if kind in (None, types.NoneType):
+        return Nothing()
+    if kind is bool:
+        return Flag()
+    if kind is int:
+        return Whole(**{name: int(bounds[name]) for name in ("least", "most") if name in bounds})
+    if kind is float:
+        return Number(**bounds)
+    if typing.get_origin(kind) is Literal:
+        return Choice(typing.get_args(kind))
+    if isinstance(kind, type) and issubclass(kind, Declared):
+        return Object(kind)
+    return None
+
+
+def _form(annotation: str, accepted: AnyOf | None) -> str:
+    """Return the type as docstrings write it."""
+    if accepted is None:
+        return annotation.replace(" | None", "").replace(" | ", " or ")
+    words = []
+    for each in accepted.alternatives:
+        if isinstance(each, Choice):
+            words.append("{" + ", ".join(f'"{choice}"' for choice in each.choices) + "}")
+        elif isinstance(each, Object):
+            words.append(each.kind.__name__)
+        elif not isinstance(each, Nothing):
+            words.append({Number: "float", Whole: "int", Flag: "bool"}[type(each)])
+    return " or ".join(words)
+
+
+def _constructor(cls: type[Declared]) -> Callable[..., None]:
+    """Compile a constructor that takes the parameters and stores them unchanged."""
+    ordered = sorted(cls._parameters.values(), key=lambda each: not each.is_positional)
+    n_positional = sum(each.is_positional for each in ordered)
+    arguments = [f"{each.name}" + ("" if each.is_required else f"=_defaults[{each.name!r}]") for each in ordered]
+    arguments[n_positional:n_positional] = ["*"] if n_positional < len(arguments) else []
+    body = "".join(f"    self.{each.name} = {each.name}\n" for each in ordered) or "    pass\n"
+    scope: dict[str, Any] = {"_defaults": {each.name: each.default for each in ordered}}
+    exec(f"def __init__(self, {', '.join(arguments)}):\n{body}", scope)
+    constructor: Callable[..., None] = scope["__init__"]
+    constructor.__module__, constructor.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
+    constructor.__annotations__ = {each.name: each.annotation for each in ordered} | {"return": None}
+    return constructor
+
+
+_SECTION = re.compile(r"^ *(Attributes|See Also|Notes|References|Examples)\n *-+$", re.MULTILINE)
+
+
+def _with_parameters(cls: type[Declared]) -> str:
+    """Return the docstring with the section "Parameters" before its other sections."""
+    text = inspect.cleandoc(cls.__doc__ or "")
+    if "Parameters\n----------" in text:  # of a base class, whose docstring this class inherits
+        return text
+    following = _SECTION.search(text)
+    end = len(text) if following is None else following.start()
+    entries = "\n".join(each.documented() for each in cls._parameters.values())
+    section = f"Parameters\n----------\n{entries}"
+    return "\n\n".join(part for part in (text[:end].rstrip(), section, text[end:]) if part)
+
+
+# ---- Validation ----
+
+
+def parameters_of(kind: type) -> Mapping[str, Parameter]:
+    """Return the declared parameters of a class by name; a subclass has the parameters of its library class."""
+    return kind._parameters if issubclass(kind, Declared) else {}
+
+
+def library_class(kind: type) -> type | None:
+    """Return the nearest class of this library among a class and its bases, or None if none of them is."""
+    return next((each for each in kind.__mro__ if each.__module__.partition(".")[0] == "larank"), None)
+
+
+def defaults(kind: type) -> dict[str, Any]:
+    """Return the defaults of the declared parameters."""
+    return {name: each.default for name, each in parameters_of(kind).items()}
+
+
+def values_of(model: Any) -> dict[str, Any]:
+    """Return the parameters that a model is trained with.
+
+    They are read from the attributes, because the constructor of a subclass may fix, rename or add parameters, which
+    changes what `get_params` returns.
+    """
+    return {name: getattr(model, name) for name in parameters_of(type(model))}
+
+
+def check(model: Any) -> None:
+    """Raise a ParameterError if a value is not accepted, or cannot be combined with others.
+
+    A class states what cannot be combined in a method `_check_together`.
+    """
+    for name, each in parameters_of(type(model)).items():
+        each.demand(getattr(model, name))
+    together = getattr(model, "_check_together", None)
+    if together is not None:
+        together()

@@ -19,7 +19,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from larank import declare, parameters
+from larank import declare
 from larank.blocks.provider import BYTES, read_only
 from larank.blocks.ranges import LARGEST_COST, check_features, uneven_features
 from larank.data.schema import Schema, Scope, count, optional, texts
@@ -62,15 +62,8 @@ def absent(reason: str) -> Any:
 
 
 def of_streams(method: _Method) -> _Method:
-    """Make `partial_fit` available where it can be called; a decorator.
-
-    An estimator whose stream may end has a method `_end_of_stream`, which returns the reason.
-    """
-    return available_unless(_why_no_stream)(method)
-
-
-def _why_no_stream(model: Any) -> str:
-    return parameters.needs_all_examples(model) or getattr(model, "_end_of_stream", str)()
+    """Make `partial_fit` available unless `_why_no_stream` returns a reason; a decorator."""
+    return available_unless(lambda model: model._why_no_stream())(method)
 
 
 class _Conditional:
@@ -108,6 +101,12 @@ class Estimator(BaseEstimator, Declared):  # type: ignore[misc]
         "because its fit calls no callbacks of scikit-learn. Give them to the Pipeline or the search that contains it, "
         "which calls them before and after fit"
     )
+
+    def _why_no_stream(self) -> str:
+        """Return which parameter value rules out `partial_fit` and what to set instead, or "" if none does."""
+        if isinstance(getattr(self, "class_weight", None), str):
+            return "with class_weight='balanced', which needs all examples at once; class_weight must be a dict or None"
+        return ""
 
 
 class ScoringClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]

@@ -218,6 +218,13 @@ class Parameter:
         """Whether the parameter has no default."""
         return self.default is _REQUIRED
 
+    def is_default(self, value: Any) -> bool:
+        """Return whether the value is the default."""
+        try:
+            return bool(value is self.default or value == self.default)
+        except (TypeError, ValueError):  # an array, whose comparison is an array
+            return False
+
     @property
     def choices(self) -> tuple[str, ...]:
         """The strings that are accepted."""
@@ -332,6 +339,29 @@ class Declared:
             cls.__init__ = _constructor(cls)  # type: ignore[method-assign]
         if cls.__doc__ is not None:  # python -OO removes docstrings
             cls.__doc__ = _with_parameters(cls)
+
+
+class Value(Declared):
+    """An immutable object that is made of its parameters: the switches of one algorithm."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self):
+            raise AttributeError(f"{type(self).__name__} cannot be changed; make another one")
+        super().__setattr__(name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *vars(self).items()))
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{name}={getattr(self, name)!r}"
+            for name, each in self._parameters.items()
+            if not each.is_default(getattr(self, name))
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
 
 
 def _resolved(cls: type, name: str, declaration: _Declaration, position: float) -> Parameter:

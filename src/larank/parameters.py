@@ -16,6 +16,7 @@ from larank.declare import (
     Declared,
     Number,
     ParameterError,
+    Value,
     Whole,
     as_float,
     demand,
@@ -251,4 +252,49 @@ class Seeded(Declared, position=5):
         "seconds.",
         default=0,
         least=0,
+    )
+
+
+# ---- Algorithms that several estimators have ----
+
+
+class LaRank(Value):
+    """The switches of LaRank, for ``solver=LaRank(...)``.
+
+    `operations`, `tau` and `forget` are switches of `LaRankClassifier` alone.
+
+    References
+    ----------
+    Bordes, Bottou, Gallinari, Weston. Solving MultiClass Support Vector Machines with LaRank. ICML 2007.
+    """
+
+    schedule: Literal["adaptive", "fixed"] | None = parameter(
+        'How the update steps alternate. "adaptive" chooses the next step in proportion to its recent increase of the '
+        'dual objective per unit of work; "fixed" follows each new example by `n_reprocess` rounds of steps on old '
+        'examples. By default "adaptive" in LaRankClassifier and "fixed" elsewhere.',
+        default=None,
+    )
+    n_reprocess: int | None = parameter(
+        "Number of rounds on old examples after each new one, with the fixed schedule. More rounds come closer to the "
+        "optimum in each pass. By default 1, and 5 in a SequenceTagger with exact inference.",
+        default=None,
+        least=0,
+    )
+    operations: Collection[str] = parameter(
+        'The operations that the schedule may choose from, "new" among them. Fewer are slower to converge.',
+        default=OPERATIONS,
+        check=operations,
+        form='collection of {"new", "old", "optimize"}',
+    )
+    tau: float = parameter(
+        "Tolerance of optimality conditions in the first pass, for a margin of 1: steps on smaller violations are "
+        "skipped. Each further pass divides it by 4.",
+        default=0.08,
+        least=1e-12,
+    )
+    forget: Literal["least", "oldest"] = parameter(
+        'Which support vector `max_support` removes. "least" removes the one that changes the decision function least '
+        'and adds its coefficients to its nearest neighbours. "oldest" removes the oldest with all it has contributed, '
+        "for data that drift.",
+        default="least",
     )

@@ -132,23 +132,23 @@ class LinearMulticlassSVC(TimeLimited, Seeded, LinearClassifier):
     """
 
     formulation: Literal["crammer-singer", "weston-watkins", "one-vs-rest"] = parameter(
-        "The loss of an example with scores ``s`` and label ``y``: the largest margin violation ``max(0, "
-        "max(1 + s[m] - s[y] for m != y))``, the sum of all of them over ``m``, or the sum of the hinge "
-        "losses of one binary problem per class.",
+        "The loss of an example with scores ``s`` and label ``y``: the largest margin violation ``max(0, max(1 + s[m] "
+        "- s[y] for m != y))``, the sum of all of them over ``m``, or the sum of the hinge losses of one binary "
+        "problem per class.",
         default="crammer-singer",
         kw_only=False,
     )
     C: float = parameter(
-        "The cost of one unit of loss against ``1/2 |W|^2``. Infinity makes margins hard and needs float64: "
-        "weights other than zero are all the same then, and where the model does not separate the classes, "
-        "`result_.primal` is infinite, and a warning says so.",
+        "The cost of one unit of loss against ``1/2 |W|^2``. Infinity makes margins hard and needs float64: weights "
+        "other than zero are all the same then, and where the model does not separate the classes, `result_.primal` "
+        "is infinite, and a warning says so.",
         default=1.0,
         above=0,
         infinite=True,
     )
     tol: float = parameter(
-        'The relative duality gap, (primal - dual) / primal, to stop at; with ``stop="violation"`` the '
-        "largest violation of the optimality conditions over the examples (the paper uses 0.1).",
+        'The relative duality gap, (primal - dual) / primal, to stop at; with ``stop="violation"`` the largest '
+        "violation of the optimality conditions over the examples (the paper uses 0.1).",
         default=0.001,
         above=0,
     )
@@ -163,8 +163,8 @@ class LinearMulticlassSVC(TimeLimited, Seeded, LinearClassifier):
         least=1,
     )
     time_limit: float | None = parameter(
-        "Seconds after which training stops with a warning. Reading a file or blocks takes half of them at "
-        "most: what has arrived by then is the problem that is solved.",
+        "Seconds after which training stops with a warning. Reading a file or blocks takes half of them at most: what "
+        "has arrived by then is the problem that is solved.",
         default=None,
         above=0,
     )
@@ -178,9 +178,9 @@ class LinearMulticlassSVC(TimeLimited, Seeded, LinearClassifier):
         above=0,
     )
     class_weight: Mapping[Any, float] | str | None = parameter(
-        'Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.'
-        ' With "one-vs-rest" and more than two classes, that of a class acts on its own examples in its own'
-        " problem, as in scikit-learn's `LinearSVC`.",
+        'Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies. With '
+        '"one-vs-rest" and more than two classes, that of a class acts on its own examples in its own problem, as in '
+        "scikit-learn's `LinearSVC`.",
         default=None,
         check=parameters.class_weights,
         form='dict or "balanced"',
@@ -190,44 +190,41 @@ class LinearMulticlassSVC(TimeLimited, Seeded, LinearClassifier):
         default=True,
     )
     cooling: bool = parameter(
-        "Whether to start with loose tolerances and, where ``C |x|^2`` is large, small costs. Shrinking and "
-        "cooling change the time, not the solution.",
+        "Whether to start with loose tolerances and, where ``C |x|^2`` is large, small costs. Shrinking and cooling "
+        "change the time, not the solution.",
         default=True,
     )
     memory_limit: float = parameter(
-        "The bytes for the model and a block of rows, where `fit` is given a file, blocks or a memory-mapped "
-        "array larger than that; rows and coefficients then lie in a temporary folder. Arrays in memory do "
-        "not count.",
+        "The bytes for the model and a block of rows, where `fit` is given a file, blocks or a memory-mapped array "
+        "larger than that; rows and coefficients then lie in a temporary folder. Arrays in memory do not count.",
         default=2000000000.0,
         above=0,
         most=4611686018427387904,
     )
     disk_limit: float | None = parameter(
-        "The bytes that rows and coefficients may take in the temporary folder, where `fit` is given a file, "
-        "blocks or a memory-mapped array larger than `memory_limit`; more is an error. By default half of "
-        "what is free there when `fit` begins. The folder is that of the system, or the one that the "
-        "environment variable TMPDIR names.",
+        "The bytes that rows and coefficients may take in the temporary folder, where `fit` is given a file, blocks "
+        "or a memory-mapped array larger than `memory_limit`; more is an error. By default half of what is free there "
+        "when `fit` begins. The folder is that of the system, or the one that the environment variable TMPDIR names.",
         default=None,
         above=0,
         most=4611686018427387904,
     )
     warm_start: bool = parameter(
-        "Whether `fit` starts from the coefficients of the fit before, which must have had the same "
-        "formulation and as many examples and classes. A model loaded from a file has no coefficients to "
-        "start from.",
+        "Whether `fit` starts from the coefficients of the fit before, which must have had the same formulation and "
+        "as many examples and classes. A model loaded from a file has no coefficients to start from.",
         default=False,
     )
     n_jobs: int | None = parameter(
-        "The threads that visit examples, -1 for all processors; by default one. Several act where the "
-        "weights are few beside the data, at most one for eight stored values. Their number changes the "
-        "model, within the tolerance.",
+        "The threads that visit examples, -1 for all processors; by default one. Several act where the weights are "
+        "few beside the data, at most one for eight stored values. Their number changes the model, within the "
+        "tolerance.",
         default=None,
         check=parameters.not_zero,
         form="int",
     )
     random_state: int | np.random.RandomState | None = parameter(
-        "The seed of the order in which examples are visited. The same integer gives the same model on every "
-        "machine, for the same number of threads.",
+        "The seed of the order in which examples are visited. The same integer gives the same model on every machine, "
+        "for the same number of threads.",
         default=None,
         form="int, RandomState or None",
     )

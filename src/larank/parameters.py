@@ -164,7 +164,8 @@ class Kernelized(Declared, position=0):
         'may then be any sequence of objects, and rows of a sparse matrix are passed as a CSR matrix. "laplacian", '
         '"chi2" and "intersection" need dense data, the last two without negative features.',
         default="rbf",
-        form='{"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable',
+        choices=("linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"),
+        form="callable",
         kw_only=False,
     )
     gamma: float | Literal["scale", "auto"] = parameter(
@@ -185,7 +186,8 @@ class Weighted(Declared, position=2):
         "frequencies. By default all are 1.",
         default=None,
         check=class_weights,
-        form='dict or "balanced"',
+        choices=("balanced",),
+        form="dict",
     )
 
 
@@ -331,5 +333,6 @@ class BlockSteps(Value):
         "comparison.",
         default="cuda",
         check=device,
-        form='{"cpu", "cuda"}, "cuda:N" or torch.device',
+        choices=("cuda", "cpu"),
+        form='"cuda:N" or torch.device',
     )

@@ -103,7 +103,7 @@ def train(
         exit_if_interrupted(labeler)
 
 
-app.command()(with_options_of({"concepts": ConceptLabeler}, train))
+app.command()(with_options_of(ConceptLabeler, train))
 
 
 @app.command()

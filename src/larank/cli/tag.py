@@ -174,7 +174,7 @@ def train(
         exit_if_interrupted(tagger)
 
 
-app.command()(with_options_of({"tagger": SequenceTagger}, train))
+app.command()(with_options_of(SequenceTagger, train))
 
 
 @app.command()

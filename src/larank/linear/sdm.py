@@ -183,7 +183,8 @@ class LinearMulticlassSVC(TimeLimited, Seeded, LinearClassifier):
         "scikit-learn's `LinearSVC`.",
         default=None,
         check=parameters.class_weights,
-        form='dict or "balanced"',
+        choices=("balanced",),
+        form="dict",
     )
     shrinking: bool = parameter(
         "Whether to spend most visits on the examples whose coefficients lie inside their bounds.",

@@ -206,7 +206,8 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
         "scikit-learn's `SGDClassifier`.",
         default=None,
         check=parameters.class_weights,
-        form='dict or "balanced"',
+        choices=("balanced",),
+        form="dict",
     )
     shuffle: bool = parameter(
         "Whether `fit` visits the examples in random order, those of a stream in that of a buffer. Arrays given to "

@@ -396,6 +396,7 @@ def _resolved(cls: type, name: str, declaration: _Declaration, position: float) 
         form,
         accepted,
         declaration.check,
+        declaration.choices,
         position,
         declaration.is_positional,
     )

@@ -117,7 +117,7 @@ class Option(NamedTuple):
         elif number and not choices:
             kind = int if isinstance(number[0], Whole) else float
         elif choices and not number and not self.parameter.named:
-            kind = Enum("Choices", {choice: choice for choice in choices})
+            kind = _enumeration(choices)
         elif choices:
             settings["metavar"] = "|".join((*(["NUMBER"] if number else []), *choices))
         spelled = f"{self.spelled}/--no-{self.spelled[2:]}" if flag else self.spelled
@@ -272,6 +272,12 @@ def _first_sentence(parameter: Parameter, known: Mapping[str, Option]) -> str:
         return f"{known[name].spelled} {value}".strip() if name in known else match[1]
 
     return re.sub(r"`+([^`]+)`+", spelled, parameter.first_sentence)
+
+
+def _enumeration(choices: Sequence[str]) -> type[Enum]:
+    make: Any = Enum
+    made: type[Enum] = make("Choices", {choice: choice for choice in choices})
+    return made
 
 
 def _text(value: Any) -> str:

@@ -208,10 +208,10 @@ class TaggerFit(Fitted):
     tag_prepared: Callable[[Any], Tags] | None = None
 
 
-def timed_fit(model: Any, data: Any) -> Stopwatch:
+def timed_fit(model: Any, data: Any, **options: Any) -> Stopwatch:
     """Train the model on the examples and labels of a set, and return the time it took."""
     with Stopwatch() as watch:
-        model.fit(data.X, data.y)
+        model.fit(data.X, data.y, **options)
     return watch
 
 

@@ -373,10 +373,13 @@ class Value(Declared):
 
 def _resolved(cls: type, name: str, declaration: _Declaration, position: float) -> Parameter:
     """Return the parameter with what its annotation says."""
-    annotation = cls.__annotations__[name]
+    annotation = kind = cls.__annotations__[name]
+    if not isinstance(annotation, str):
+        annotation = inspect.formatannotation(annotation)
     accepted = None
     if declaration.check is None:
-        kind = eval(annotation, vars(sys.modules[cls.__module__]))  # an annotation of a class of this library
+        if isinstance(kind, str):
+            kind = eval(kind, vars(sys.modules[cls.__module__]))  # the annotation in a class body
         alternatives = [_alternative(each, declaration.bounds) for each in _united(kind)]
         if None not in alternatives:
             accepted = AnyOf(tuple(each for each in alternatives if each is not None))

@@ -335,4 +335,5 @@ class BlockSteps(Value):
         check=device,
         choices=("cuda", "cpu"),
         form='"cuda:N" or torch.device',
+        kw_only=False,
     )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from larank.linear.sdmcv import LinearMulticlassSVCCV
     from larank.linear.sgdqn import SGDQNClassifier
     from larank.maps import KernelPCAMap, PivotedCholeskyMap
+    from larank.sequence.inference import Greedy
     from larank.sequence.tagger import SequenceTagger
     from larank.structured.model import StructuredModel
     from larank.structured.multiclass import MulticlassModel
@@ -40,6 +41,7 @@ __all__ = [
     "CertificateWarning",
     "CheckpointWarning",
     "ConceptLabeler",
+    "Greedy",
     "HullerClassifier",
     "KernelPCAMap",
     "KernelPassiveAggressive",
@@ -81,6 +83,7 @@ _HOME = {
     "CertificateWarning": "larank.training",
     "CheckpointWarning": "larank.training",
     "ConceptLabeler": "larank.ambiguous.concepts",
+    "Greedy": "larank.sequence.inference",
     "HullerClassifier": "larank.kernel.huller",
     "KernelPCAMap": "larank.maps",
     "KernelPassiveAggressive": "larank.kernel.perceptrons",

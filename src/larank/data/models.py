@@ -12,8 +12,8 @@ An estimator class takes part by declaring the fitted attributes that make up th
 `load` checks the saved parameters as training would, and the attributes by this schema, then calls the constructor and
 sets the attributes. `save` checks the same, so that no file is written that could not be loaded. Parameters and
 attributes may be None, booleans, numbers, strings, arrays of numbers or strings, CSR matrices, a `Result`, dataclasses
-registered with `persistable_value`, other registered estimators, and lists, tuples and dicts of these. Pipelines of
-registered estimators are saved, too.
+registered with `persistable_value`, value objects that the package exports such as `larank.LaRank`, other registered
+estimators, and lists, tuples and dicts of these. Pipelines of registered estimators are saved, too.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from larank.data.arrayfile import ArrayInfo as ArrayInfo
 from larank.data.arrayfile import ModelFileError as ModelFileError
 from larank.data.files import atomic_write
 from larank.data.schema import Kind, Schema, check_fields
+from larank.declare import Declared, Value, defaults, library_class, values_of
 from larank.declare import check as check_parameters
-from larank.declare import defaults, library_class, values_of
 from larank.publishing import one_model
 from larank.sparse import csr_of
 
@@ -269,8 +269,9 @@ def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
         settings = value.to_dict()
         settings["history"] = _columns(settings["history"])
         return {"$result": _encode(settings, name, arrays)}
-    if type(value).__name__ in _values and _values[type(value).__name__] is type(value):
-        settings = {field.name: getattr(value, field.name) for field in fields(value)}
+    if _is_value(value):
+        is_declared = isinstance(value, Declared)
+        settings = values_of(value) if is_declared else {each.name: getattr(value, each.name) for each in fields(value)}
         return {"$value": type(value).__name__, "settings": _encode(settings, name, arrays)}
     if is_persistable(value):
         return {"$estimator": _parts_of(one_model(value), f"{name}/", arrays)}
@@ -407,8 +408,14 @@ class _Reader:
     def _value(self, coded: Mapping[str, Any]) -> Any:
         cls = _value_class(coded["$value"])
         settings = self.value(coded.get("settings"))
-        check_fields(cls, settings)
-        return cls(**settings)
+        if not issubclass(cls, Declared):
+            check_fields(cls, settings)
+            return cls(**settings)
+        if not isinstance(settings, dict) or not settings.keys() <= defaults(cls).keys():
+            raise ValueError(f"the settings of {cls.__name__} must be among {list(defaults(cls))}; got {settings!r}")
+        value = cls(**settings)
+        check_parameters(value)
+        return value
 
     def _nested(self, coded: Mapping[str, Any]) -> _Estimator | dict[str, Any]:
         parts = coded["$estimator"]
@@ -493,19 +500,32 @@ def _characters(value: Any) -> int:
 
 def _value_class(name: Any) -> type[Any]:
     if name not in _values:
-        _import_named(name)
+        public = _import_named(name)
+        if _is_value_class(public):
+            return public  # type: ignore[no-any-return]
     if name not in _values:
         raise ValueError(f"there is no {name!r}")
     return _values[name]
 
 
-def _import_named(name: Any) -> None:
-    """Classes register when they are imported, which the package does when it is asked for their name."""
+def _is_value(value: Any) -> bool:
+    """Whether a value is saved with its settings: of a registered class, or a value object of the library."""
+    kind = type(value)
+    return _values.get(kind.__name__) is kind or _is_value_class(kind)
+
+
+def _is_value_class(kind: Any) -> bool:
+    """Whether a class is one of the library's classes of value objects, and not a subclass made elsewhere."""
+    return isinstance(kind, type) and issubclass(kind, Value) and library_class(kind) is kind
+
+
+def _import_named(name: Any) -> Any:
+    """Return what the package exports by a name, or None. Classes register when they are imported."""
     if not isinstance(name, str):
         raise ValueError(f"the name of a class must be text, got {name!r}")
     if name == "Pipeline":
         _register_pipelines()
-    getattr(importlib.import_module("larank"), name, None)
+    return getattr(importlib.import_module("larank"), name, None)
 
 
 def _class_named(name: Any) -> _Registered:

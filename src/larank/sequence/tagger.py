@@ -765,9 +765,9 @@ class SequenceTagger(Stopping, Threaded, Seeded, Estimator):
     def _check_reaches_gap(self, tol: float) -> None:
         """Raise a ParameterError if training cannot reach a duality gap with the other parameters."""
         if not self._is_larank:
-            obstacle = f"solver={self.solver!r}, which has no duality gap"
+            obstacle = f"solver={self.solver!r}, which does not train to a duality gap"
         elif self._history == "predicted":
-            obstacle = f"inference={self.inference!r}, which has no duality gap"
+            obstacle = f"inference={self.inference!r}, which does not train to a duality gap"
         elif self.average not in ("auto", False):
             obstacle = f"average={self.average!r}, because only the last weights reach the gap"
         elif self.max_support is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from larank.kernel.exactcv import MulticlassSVCCV
     from larank.kernel.huller import HullerClassifier
     from larank.kernel.larank import LaRankClassifier
-    from larank.kernel.lasvm import LaSVMClassifier
+    from larank.kernel.lasvm import LaSVM, LaSVMClassifier
     from larank.kernel.perceptrons import KernelPassiveAggressive, KernelPerceptron
     from larank.kernel.published import Published
     from larank.kernel.tracking import TrackingSVC
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from larank.linear.sdmcv import LinearMulticlassSVCCV
     from larank.linear.sgdqn import SGDQNClassifier
     from larank.maps import KernelPCAMap, PivotedCholeskyMap
+    from larank.parameters import BlockSteps, LaRank
+    from larank.sequence.inference import Greedy
     from larank.sequence.tagger import SequenceTagger
     from larank.structured.model import StructuredModel
     from larank.structured.multiclass import MulticlassModel
@@ -37,14 +39,18 @@ if TYPE_CHECKING:
 __all__ = [
     "ActiveLearner",
     "AmbiguousClassifier",
+    "BlockSteps",
     "CertificateWarning",
     "CheckpointWarning",
     "ConceptLabeler",
+    "Greedy",
     "HullerClassifier",
     "KernelPCAMap",
     "KernelPassiveAggressive",
     "KernelPerceptron",
+    "LaRank",
     "LaRankClassifier",
+    "LaSVM",
     "LaSVMClassifier",
     "LinearMulticlassSVC",
     "LinearMulticlassSVCCV",
@@ -82,6 +88,7 @@ _HOME = {
     "CertificateWarning": "larank.training",
     "CheckpointWarning": "larank.training",
     "ConceptLabeler": "larank.ambiguous.concepts",
+    "Greedy": "larank.sequence.inference",
     "HullerClassifier": "larank.kernel.huller",
     "KernelPCAMap": "larank.maps",
     "KernelPassiveAggressive": "larank.kernel.perceptrons",

@@ -84,7 +84,7 @@ def train(
     \b
     Examples:
       larank label-concepts train house.csv train.txt house.larank --test test.txt
-      larank label-concepts train house.csv train.txt house.larank --relations location --epochs 20
+      larank label-concepts train house.csv train.txt house.larank --relations location --max-iter 20
     """
     with work(debug):
         check_outputs([model_file], [table_file, story_file, test_file])

@@ -313,8 +313,8 @@ def _conll_file() -> Any:
         return importlib.import_module("larank.structured.conll").ConllFile
 
 
-_EXACT = LarankTagger("larank-exact", settings={"inference": "exact", "order": 1, "n_reprocess": 5})
-_GREEDY = LarankTagger("larank-greedy", settings={"inference": "greedy", "order": 2, "n_reprocess": 1})
+_EXACT = LarankTagger("larank-exact", settings={"inference": "exact", "order": 1})
+_GREEDY = LarankTagger("larank-greedy", settings={"inference": "greedy", "order": 2})
 TAGGERS = (_EXACT, _GREEDY, _EXACT.with_threads(2), _GREEDY.with_threads(2))
 
 

@@ -85,9 +85,7 @@ def train(request: dict[str, Any]) -> dict[str, Any]:
         y |= np.roll(y, 1, axis=1)  # one candidate is wrong
     names = inspect.signature(kind).parameters
     known = {name: value for name, value in SETTINGS.items() if name in names}
-    if (
-        "tol" in names and names["tol"].default is not None
-    ):  # training that stops at a gap makes as many passes as needed
+    if "tol" in names and names["tol"].default is not None:  # training ends at a gap, not after a number of passes
         known.pop("max_iter", None)
     gamma = {"gamma": request["gamma"]} if "gamma" in names else {}
     few = dict.fromkeys({"n_components", "basis_size"} & known.keys(), 100)

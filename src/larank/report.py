@@ -66,7 +66,7 @@ def write_report(
     lists["Environment"] = environment()
     panels = [_panel(name, _list_html(values)) for name, values in lists.items() if values]
     panels += [_panel(name, _table_html(body)) for name, body in (tables or {}).items() if body]
-    page = Template(resources.files("larank").joinpath("report.html").read_text()).substitute(
+    page = Template(resources.files("larank").joinpath("report.html").read_text("utf-8")).substitute(
         title=escape(title),
         rows=_table_html(rows),
         notes="".join(f"<p class='note'>{escape(note)}</p>" for note in notes),

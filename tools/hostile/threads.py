@@ -12,8 +12,8 @@ from tools.hostile.campaign import Attack, Case
 
 # What makes an estimator quick, or another one: each line is a case.
 _VARIANTS: dict[str, list[str]] = {
-    "ConceptLabeler": ["hidden_size=8, embedding_size=4, epochs=2"],
-    "KernelPerceptron": ["", "decision='average'", "budget=9"],
+    "ConceptLabeler": ["hidden_size=8, embedding_size=4, max_iter=2"],
+    "KernelPerceptron": ["", "average=True", "max_support=9"],
     "LaRankClassifier": ["", "kernel='linear'", "n_jobs=2"],
     "MulticlassSVC": ["", "solver='published'"],
     "PrimalMulticlassSVC": ["kernel='rbf'"],

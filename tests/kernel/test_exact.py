@@ -1,6 +1,7 @@
 """MulticlassSVC: whatever the formulation, the data and the way there, the optimum is that of the QP, with proof."""
 
 import functools
+import itertools
 import pickle
 import signal
 
@@ -94,13 +95,13 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-@pytest.mark.parametrize("change", CHANGES, ids=" ".join)
-def test_the_way_there_does_not_change_the_optimum(formulation, change):
+def test_the_way_there_does_not_change_the_optimum(formulation):
     X, y = data(400, 4)
-    plain, other = (svc(formulation=formulation, C=3.0, tol=1e-6, **some).fit(X, y) for some in ({}, change))
-    found, expected = other.result_, plain.result_
-    assert (found.dual, found.primal) == pytest.approx((expected.dual, expected.primal), rel=2e-6)
-    np.testing.assert_allclose(other.decision_function(X), plain.decision_function(X), atol=0.02)
+    plain, *others = (svc(formulation=formulation, C=3.0, tol=1e-6, **some).fit(X, y) for some in ({}, *CHANGES))
+    expected = plain.result_.dual, plain.result_.primal
+    for other in others:
+        assert (other.result_.dual, other.result_.primal) == pytest.approx(expected, rel=2e-6)
+        np.testing.assert_allclose(other.decision_function(X), plain.decision_function(X), atol=0.02)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -161,15 +162,6 @@ def test_extreme_costs_and_many_classes_with_few_examples_reach_the_optimum(form
     best = kernel_optimum(K, y, np.full(len(y), C), 1 - np.eye(k), formulation)
     assert model.result_.relative_gap <= 1e-7
     assert model.result_.dual == pytest.approx(best, rel=1e-6)
-
-
-def test_sums_of_imprecise_kernel_values_do_not_make_the_certificate_wrong():
-    random = np.random.default_rng(0)
-    X, y = random.normal(size=(200, 5)).astype(np.float32), random.integers(0, 4, 200)
-    result = svc("linear", C=1e3).fit(X, y).result_
-    best = svc("linear", C=1e3, tol=1e-6).fit(X.astype(np.float64), y).result_
-    assert result.dual <= best.primal
-    assert best.dual <= result.primal <= best.primal * (1 + 2e-3)
 
 
 def test_the_primal_of_an_indefinite_kernel_is_computed_in_double_precision():
@@ -345,7 +337,6 @@ def optimum_of_many():
     ("init", "dtype", "memory_limit"),
     [
         ("larank", np.float32, 4e6),
-        ("larank", np.float32, 1.2e7),
         ("larank", np.float64, 2.5e7),
         *(("zero", np.float64, limit) for limit in (9.5e6, 1.2e7, 1.7e7)),  # tests/blocks/test_table.py explains them
     ],
@@ -362,9 +353,13 @@ def test_memory_for_some_of_the_kernel_values_does_not_change_the_optimum(init, 
 # Paths
 
 
-@pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize(
-    ("Cs", "memory_limit"), [([5.0, 0.1, 50.0, 5.0], 2e9), ((2,), 2e9), (np.array([10.0, 0.1, 1.0]), 1.4e6)]
+    ("Cs", "memory_limit", "formulation"),
+    [
+        ([5.0, 0.1, 50.0, 5.0], 2e9, "crammer-singer"),
+        ((2,), 2e9, "weston-watkins"),
+        (np.array([10.0, 0.1, 1.0]), 1.4e6, "weston-watkins"),
+    ],
 )
 def test_a_path_equals_separate_fits_in_the_order_asked_for(formulation, Cs, memory_limit):
     """Its fits share kernel values, unless memory is short."""
@@ -459,12 +454,11 @@ def test_every_kernel_is_tested():
     assert set(kernel_names()) == {*NAMED, "precomputed"}
 
 
-@pytest.mark.parametrize(("formulation", "fit_intercept"), [("crammer-singer", False), ("weston-watkins", True)])
-@pytest.mark.parametrize("kernel", NAMED)
-def test_a_named_kernel_equals_the_matrix_and_the_callable_of_its_values(kernel, formulation, fit_intercept):
+@pytest.mark.parametrize(("kernel", "fit_intercept"), list(zip(NAMED, itertools.cycle([False, True]))))
+def test_a_named_kernel_equals_the_matrix_and_the_callable_of_its_values(kernel, fit_intercept):
     function, parameters = NAMED[kernel]
     positive, new = np.abs(X), np.abs(data(30, 3, seed=9)[0])
-    shared = {"formulation": formulation, "fit_intercept": fit_intercept, "tol": 1e-7, "C": 2.0}
+    shared = {"formulation": FORMULATIONS[fit_intercept], "fit_intercept": fit_intercept, "tol": 1e-7, "C": 2.0}
     by_matrix = svc("precomputed", **shared).fit(function(positive, positive), y)
     expected = by_matrix.decision_function(function(new, positive))
     models = [svc(kernel, **shared, **parameters).fit(positive, y), svc(function, **shared).fit(positive, y)]

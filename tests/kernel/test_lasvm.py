@@ -273,7 +273,7 @@ def test_a_model_for_whose_finish_there_is_no_room_is_kept_unfinished():
     np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
 
 
-@pytest.mark.parametrize(("size", "classes"), [(300, 2), (800, 2), (300, 4)])
+@pytest.mark.parametrize(("size", "classes"), [(300, 2), (500, 2), (300, 4)])
 def test_the_memory_that_a_finish_asks_for_is_enough(size, classes):
     X, y = noise(size, 5, classes)
 
@@ -285,7 +285,7 @@ def test_the_memory_that_a_finish_asks_for_is_enough(size, classes):
         return [int(re.search(r"memory_limit must be at least (\d+) bytes", str(each.message))[1]) for each in caught]
 
     unfinished = 0
-    for limit in np.geomspace(1e5, 3e6, 12).astype(int):
+    for limit in np.geomspace(1e5, 3e6, 9).astype(int):
         try:
             least = max(needed(limit), default=None)
         except MemoryLimitError:

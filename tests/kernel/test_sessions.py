@@ -103,8 +103,7 @@ def smallest_limit(kind, k, block):
             return limit
 
 
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("block", [1, 7, 64])
+@pytest.mark.parametrize(("block", "k"), [(1, 2), (7, 4), (64, 2)])
 @every_kind_with_rows
 def test_rows_that_were_dropped_are_asked_for_again_within_the_limit_and_the_model_stays_the_same(kind, block, k):
     free = kind.trained(kind.examples, k, block)

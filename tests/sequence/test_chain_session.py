@@ -95,7 +95,7 @@ def check(larank, chain, model, costs_of):
 # LaRank
 
 
-@draws(80)
+@draws(40)
 @given(orders, inferences, st.booleans(), st.booleans(), st.sampled_from([0.0, 1e-3, 0.3]), seeds)
 def test_operations_are_algorithms_17_to_20_written_out(order, inference, has_grammar, has_ties, tau, seed):
     chain, data, costs = random_problem(seed, order, sequences=6, longest=3, has_grammar=has_grammar)

@@ -17,7 +17,7 @@ from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
 from checks import coefficients
-from larank import CertificateWarning, LaRankClassifier, LinearMulticlassSVC, MulticlassSVC
+from larank import CertificateWarning, LaRankClassifier, MulticlassSVC
 from larank.blocks.kernels import kernel_names
 from larank.data import models
 from larank.kernel.activeset import ActiveSetTraining
@@ -102,24 +102,6 @@ def test_the_way_there_does_not_change_the_optimum(formulation):
     for other in others:
         assert (other.result_.dual, other.result_.primal) == pytest.approx(expected, rel=2e-6)
         np.testing.assert_allclose(other.decision_function(X), plain.decision_function(X), atol=0.02)
-
-
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("formulation", FORMULATIONS)
-def test_three_routes_lead_to_one_optimum(formulation, fit_intercept):
-    X, y = data(250, 4)
-    limits = {"tol": 1e-7, "max_iter": 100_000}
-    exact = svc("linear", formulation=formulation, fit_intercept=fit_intercept, **limits).fit(X, y)
-    linear = LinearMulticlassSVC(formulation, fit_intercept=fit_intercept, random_state=0, **limits).fit(X, y)
-    models = [linear]
-    if formulation == "crammer-singer":
-        constant = np.column_stack([X, np.ones(len(X))]) if fit_intercept else X
-        larank = LaRankClassifier(stop="gap", gamma=1.0, degree=1, random_state=0, n_jobs=1, **limits)
-        models += [clone(larank).set_params(kernel=kernel).fit(constant, y) for kernel in ("linear", "poly")]
-    for found in (model.result_ for model in models):
-        assert (found.dual, found.primal) == pytest.approx((exact.result_.dual, exact.result_.primal), rel=3e-7)
-    np.testing.assert_allclose(exact.coef_, linear.coef_, atol=5e-3)
-    np.testing.assert_allclose(exact.intercept_, linear.intercept_, atol=5e-3)
 
 
 @pytest.mark.parametrize("machine", [*FORMULATIONS, "larank"])

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-from sklearn.svm import SVC
 
-from sessions import Drive, Rows, dense, in_order_of_arrival, problem
+from sessions import Drive, dense, in_order_of_arrival, problem
 from sessions import huller_session as session
 
 
@@ -38,14 +37,6 @@ def products_from_scratch(drive, p):
     alpha, sides = coefficients(drive)
     negative, positive = np.where(sides[:, p], 0, alpha[:, p]), np.where(sides[:, p], alpha[:, p], 0)
     return negative @ drive.K @ negative, negative @ drive.K @ positive, positive @ drive.K @ positive
-
-
-def decision(drive, p):
-    """f(x) of (4.5), scaled to 1 and -1 at the two points, for all examples."""
-    alpha, sides = coefficients(drive)
-    w = np.where(sides[:, p], alpha[:, p], -alpha[:, p])
-    negative, cross, positive = products_from_scratch(drive, p)
-    return (2 * drive.K @ w + negative - positive) / (negative - 2 * cross + positive)
 
 
 def assert_in_the_hulls(drive):
@@ -135,17 +126,6 @@ def test_the_first_points_are_averages_of_three_examples_and_support_vectors_are
     assert drive.session.counters.process > 0
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_optimum_is_the_hard_margin_svm(seed, dtype):
-    K, labels = separable(60, 2, seed)
-    drive = Drive(session(dtype), K.astype(dtype), labels, np.ones(60), block=16)
-    for epoch in range(200):
-        drive.epoch(np.random.default_rng(epoch).permutation(60))
-    reference = SVC(kernel="precomputed", C=1e9, tol=1e-8).fit(K, labels)
-    np.testing.assert_allclose(decision(drive, 1), reference.decision_function(K), atol=1e-3)
-
-
 def test_a_third_class_begins_with_what_two_classes_have_learnt():
     K, labels = separable(60, 3, seed=5)
     order = np.argsort(labels == 2, kind="stable")
@@ -162,17 +142,6 @@ def test_a_third_class_begins_with_what_two_classes_have_learnt():
         assert 0 < apart[1] <= apart[0] + 1e-12
 
 
-@pytest.mark.parametrize("points", [[0, 0], [1, 1, 1, 1]])
-def test_points_that_coincide_do_no_harm(points):
-    X = np.repeat(np.array(points, float)[:, None], 8, axis=0)
-    labels = in_order_of_arrival(np.arange(len(X)) % 2)
-    drive = Drive(session(), X @ X.T, labels, np.ones(len(X)), look=assert_in_the_hulls)
-    for _ in range(5):
-        drive.epoch()
-    assert drive.session.objective == pytest.approx(0, abs=1e-12)
-    assert np.isfinite(drive.session.estimated_bound)
-
-
 def test_coefficients_that_shrink_again_and_again_still_add_up_to_one():
     """Every example is so much nearer to the other class that nine tenths of the point move there."""
     n = 250
@@ -184,15 +153,3 @@ def test_coefficients_that_shrink_again_and_again_still_add_up_to_one():
     np.testing.assert_allclose(alpha[-3:, 1], nearest[-3:] / nearest.sum(), rtol=0.5)
     np.testing.assert_allclose(drive.session.state[2][1], products_from_scratch(drive, 1), rtol=1e-9)
     assert alpha[alpha > 0].min() < 1e-100
-
-
-def test_a_restored_session_goes_on_where_the_other_stopped():
-    K, labels = separable(120, 3, seed=6, dimensions=10)
-    labels = in_order_of_arrival(labels)
-    whole = Drive(session(), K, labels, np.ones(120)).epoch(np.arange(80))
-    table = whole.session.table()
-    again = Drive(session(seed=1), K, labels, np.ones(120))
-    again.session.state = whole.session.state
-    again.session.restore(table, Rows(K, table.ids))
-    np.testing.assert_array_equal(coefficients(whole)[0], coefficients(again)[0])
-    assert again.session.objective == whole.session.objective

@@ -233,15 +233,6 @@ def test_of_equals_the_first_place_is_taken(dtype, first, operation):
         assert np.flatnonzero(np.abs(drive.model()[0][0]) != 0.5).tolist() == [0, 1], level
 
 
-def test_examples_at_one_place_do_no_harm():
-    K, labels = np.ones((30, 30)), in_order_of_arrival(np.arange(30) % 3)
-    drive = Lasvm(session(), K, labels, np.full(30, 1.0)).epoch().epoch().finish()
-    alpha, bias, _ = drive.model()
-    assert_feasible(drive, alpha)
-    assert np.isfinite(bias).all()
-    assert np.isfinite(alpha).all()
-
-
 def test_one_class_alone_leaves_a_few_seeds_and_no_coefficients():
     K, _ = noisy(30)
     drive = Lasvm(session(), K, np.zeros(30, np.int32), np.ones(30)).epoch().finish()
@@ -398,24 +389,3 @@ def test_what_finishing_has_come_to_can_be_taken_over(k):
     drive.epoch().finish()
     assert drive.session.dual >= dual * (1 - 1e-12)
     assert_finished(drive, 1e-5)
-
-
-# Saved models
-
-
-@pytest.mark.parametrize("k", [2, 4])
-def test_a_restored_session_is_where_the_other_stopped(k):
-    K, labels = noisy(150, k, seed=6)
-    whole = Lasvm(session(), K, labels, np.full(150, 2.0)).epoch(np.arange(100)).finish()
-    table, bias = whole.session.table(), whole.session.bias
-    again = Lasvm(session(), K, labels, np.full(150, 2.0))
-    for _ in range(k):
-        again.session.add_class()
-    again.session.restore(table, Rows(K, table.ids))
-    np.testing.assert_array_equal(whole.model()[0], again.model()[0])
-    np.testing.assert_allclose(again.model()[1], bias, atol=1e-3)
-    assert again.session.dual == pytest.approx(whole.session.dual, rel=1e-10)
-    members, g = again.members()
-    np.testing.assert_allclose(g[~np.isnan(g)], again.gradients(np.nan_to_num(members))[~np.isnan(g)], atol=1e-10)
-    again.epoch(np.arange(100, 150)).finish()
-    assert_feasible(again, again.model()[0])

@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from references.perceptrons import PASSIVE_AGGRESSIVE_RULES, more_classes, perceptron_rule, reference
 from sessions import Drive as LaRankDrive
 from sessions import Perceptron as Drive
-from sessions import Rows, hooks, in_order_of_arrival, larank_session
+from sessions import hooks, in_order_of_arrival, larank_session
 from sessions import passive_aggressive_session as passive_aggressive
 from sessions import perceptron_session as perceptron
 
@@ -146,22 +146,6 @@ def test_splitting_leaves_the_decision_of_passive_aggressive_as_it_is():
     drive.session.split_column()
     np.testing.assert_allclose(drive.K @ drive.beta() @ [-1, 1], before)
     assert drive.session.columns == 2
-
-
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("budget", [None, 20])
-def test_a_session_rebuilt_from_its_table_goes_on_in_the_same_way(k, budget):
-    K, labels = problem(200, k, seed=10)
-    first = Drive(perceptron(budget=budget), K, labels).epoch(np.arange(100))
-    again = Drive(perceptron(budget=budget), K, labels)
-    table = first.session.table()
-    again.session.restore(table, None if budget is None else Rows(K, table.ids))
-    again.session.early, again.session.state = first.session.early, first.session.state
-    for drive in (first, again):
-        drive.epoch(np.arange(100, 200)).epoch()
-    np.testing.assert_array_equal(first.beta(), again.beta())
-    np.testing.assert_array_equal(first.average(), again.average())
-    assert first.session.state == again.session.state
 
 
 @pytest.mark.parametrize("C", [0.2, 10.0])

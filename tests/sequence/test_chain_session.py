@@ -483,21 +483,6 @@ def test_a_shortened_average_is_what_it_was_and_then_goes_on(solver, power, frac
     assert dict(trained.operations)[counter] == 20
 
 
-def test_a_restored_perceptron_goes_on_with_its_average():
-    chain, data, costs = random_problem(6, 2, sequences=10)
-    start = np.random.default_rng(0).normal(size=chain.size) / 10
-    models = chain.model(start), chain.model(start)
-    whole, first, second = (perceptron_of(model, "perceptron") for model in (models[0], models[1], models[1]))
-    learn(whole, data, costs, "exact", range(10))
-    learn(first, data, costs, "exact", range(5))
-    tokens, lags = first.early()
-    second.restore(first.linear)
-    second.restore_average(first.stretches, *tokens, lags)
-    learn(second, data, costs, "exact", range(5, 10))
-    assert second.linear == pytest.approx(whole.linear)
-    np.testing.assert_allclose(weights(second.average()), weights(whole.average()), atol=1e-12)
-
-
 # Histories
 
 

@@ -201,14 +201,6 @@ def test_later_sentences_teach_new_labels_and_features(begin, count):
     assert tagger.predict([words]).tolist() == [tags]
 
 
-def test_many_new_labels_widen_the_model():
-    X, y = ([[f"{letter}{n:02}", end] for n in range(20)] for letter, end in (("w", "end"), ("L", "END")))
-    tagger = SequenceTagger(random_state=0)
-    for words, tags in zip(X, y, strict=True):
-        tagger.partial_fit([words] * 3, [tags] * 3)
-    assert tagger.predict(X).tolist() == y
-
-
 @pytest.mark.parametrize(("label", "other"), [("NOUN", "DET"), (3, 5)])
 def test_one_label_is_refused_by_fit_and_may_begin_a_stream(label, other, file_of):
     X, y = [["a", "dog"], [], ["cat"]], [[label, label], [], [label]]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from sessions import Drive, dense, in_order_of_arrival, problem
+from sessions import Drive, Rows, dense, in_order_of_arrival, problem
 from sessions import huller_session as session
 
 
@@ -153,3 +153,15 @@ def test_coefficients_that_shrink_again_and_again_still_add_up_to_one():
     np.testing.assert_allclose(alpha[-3:, 1], nearest[-3:] / nearest.sum(), rtol=0.5)
     np.testing.assert_allclose(drive.session.state[2][1], products_from_scratch(drive, 1), rtol=1e-9)
     assert alpha[alpha > 0].min() < 1e-100
+
+
+def test_a_restored_session_goes_on_where_the_other_stopped():
+    K, labels = separable(120, 3, seed=6, dimensions=10)
+    labels = in_order_of_arrival(labels)
+    whole = Drive(session(), K, labels, np.ones(120)).epoch(np.arange(80))
+    table = whole.session.table()
+    again = Drive(session(seed=1), K, labels, np.ones(120))
+    again.session.state = whole.session.state
+    again.session.restore(table, Rows(K, table.ids))
+    np.testing.assert_array_equal(coefficients(whole)[0], coefficients(again)[0])
+    assert again.session.objective == whole.session.objective

@@ -389,3 +389,21 @@ def test_what_finishing_has_come_to_can_be_taken_over(k):
     drive.epoch().finish()
     assert drive.session.dual >= dual * (1 - 1e-12)
     assert_finished(drive, 1e-5)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_a_restored_session_is_where_the_other_stopped(k):
+    K, labels = noisy(150, k, seed=6)
+    whole = Lasvm(session(), K, labels, np.full(150, 2.0)).epoch(np.arange(100)).finish()
+    table, bias = whole.session.table(), whole.session.bias
+    again = Lasvm(session(), K, labels, np.full(150, 2.0))
+    for _ in range(k):
+        again.session.add_class()
+    again.session.restore(table, Rows(K, table.ids))
+    np.testing.assert_array_equal(whole.model()[0], again.model()[0])
+    np.testing.assert_allclose(again.model()[1], bias, atol=1e-3)
+    assert again.session.dual == pytest.approx(whole.session.dual, rel=1e-10)
+    members, g = again.members()
+    np.testing.assert_allclose(g[~np.isnan(g)], again.gradients(np.nan_to_num(members))[~np.isnan(g)], atol=1e-10)
+    again.epoch(np.arange(100, 150)).finish()
+    assert_feasible(again, again.model()[0])

@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from references.perceptrons import PASSIVE_AGGRESSIVE_RULES, more_classes, perceptron_rule, reference
 from sessions import Drive as LaRankDrive
 from sessions import Perceptron as Drive
-from sessions import hooks, in_order_of_arrival, larank_session
+from sessions import Rows, hooks, in_order_of_arrival, larank_session
 from sessions import passive_aggressive_session as passive_aggressive
 from sessions import perceptron_session as perceptron
 
@@ -158,3 +158,19 @@ def test_process_new_alone_is_multiclass_passive_aggressive_at_the_first_visit(C
     assert larank.session.counters.argmax == ours.session.counters.visits == 200
     assert larank.epoch().beta().max() <= C
     assert np.abs(larank.beta() - ours.epoch().beta()).max() > 0.01
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("budget", [None, 20])
+def test_a_session_rebuilt_from_its_table_goes_on_in_the_same_way(k, budget):
+    K, labels = problem(200, k, seed=10)
+    first = Drive(perceptron(budget=budget), K, labels).epoch(np.arange(100))
+    again = Drive(perceptron(budget=budget), K, labels)
+    table = first.session.table()
+    again.session.restore(table, None if budget is None else Rows(K, table.ids))
+    again.session.early, again.session.state = first.session.early, first.session.state
+    for drive in (first, again):
+        drive.epoch(np.arange(100, 200)).epoch()
+    np.testing.assert_array_equal(first.beta(), again.beta())
+    np.testing.assert_array_equal(first.average(), again.average())
+    assert first.session.state == again.session.state

@@ -126,8 +126,8 @@ def test_a_terminal_gets_escapes_and_a_pipe_does_not(tmp_path):
     evil = EVIL.replace("\r", "")
     data, model = table(tmp_path / "a.csv", [evil, "b"]), tmp_path / "m.larank"
     run("train", data, model, "--quiet")
+    assert larank("predict", model, data).stdout_bytes.decode().splitlines()[0] == evil
     command = [sys.executable, "-c", "from larank.cli import main; main()", "predict", str(model), str(data)]
-    assert subprocess.run(command, capture_output=True, check=True).stdout.decode().splitlines()[0] == evil
     shell, own = pty.openpty()
     with subprocess.Popen(command, stdout=own) as child:
         os.close(own)
@@ -137,7 +137,7 @@ def test_a_terminal_gets_escapes_and_a_pipe_does_not(tmp_path):
     assert seen.splitlines()[0] == SHOWN.replace("\\r", "")
 
 
-def test_a_traceback_is_escaped_too(tmp_path):
+def test_a_traceback_is_written_if_asked_and_escaped_too(tmp_path):
     command = [sys.executable, "-c", "from larank.cli import main; main()"]
     (tmp_path / EVIL).write_text("no model")
     arguments = ["info", str(tmp_path / EVIL), "--debug"]

@@ -14,6 +14,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, is_classifier
 from sklearn.metrics.pairwise import rbf_kernel
@@ -236,6 +237,9 @@ VARIANTS = {
     },
     "TrackingSVC": {"": ({}, _one_vs_rest(bias=False))},
 }
+# The variants that read examples and kernel values by code of their own; others share what the first variant runs.
+READERS = {"KernelPCAMap-basis", "MulticlassSVC-published", "PivotedCholeskyMap-greedy", "PrimalMulticlassSVC-kpca"}
+IS_NIGHTLY = settings.get_current_profile_name() == "nightly"
 # What a subclass fixes must not be taken for the default.
 UNUSUAL = {"C": 0.5, "class_weight": {0: 2.0, 1: 1.0, 2: 0.5}, "epochs": 3, "random_state": 3, "shuffle": False}
 ALIKE = {"gamma": GAMMA, "random_state": 0, "n_jobs": 1}
@@ -300,6 +304,11 @@ class Case:
     def takes_tables(self):
         """Whether its examples are rows of columns of any kind."""
         return self.estimator is larank.TableEncoder
+
+    @property
+    def reads(self):
+        """Whether claims about what is read are tried with it; the nightly run tries them with every case."""
+        return not self.variant or str(self) in READERS or IS_NIGHTLY
 
     @property
     def asks(self):
@@ -426,6 +435,11 @@ def models_of_subclasses(kind, parameters):
 def those(condition=lambda case: True):
     """Parametrise with the cases for which this holds."""
     return pytest.mark.parametrize("case", [case for case in CASES if condition(case)], ids=str)
+
+
+def readers(condition=lambda case: True):
+    """Parametrise with the cases for which this holds and that read examples by code of their own."""
+    return those(lambda case: case.reads and condition(case))
 
 
 every_estimator = those()

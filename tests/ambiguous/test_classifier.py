@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold
 
+from checks import coefficients
 from larank import AmbiguousClassifier, LinearMulticlassSVC, TrainingWarning
 from larank.data import load_letter
 from properties import draws
@@ -34,12 +35,6 @@ def problem(n=40, k=4, d=4, seed=0, extra=1.0):
 
 def ambiguous(kernel="rbf", **parameters):
     return AmbiguousClassifier(kernel, **{"gamma": 0.4, "random_state": 0, "n_jobs": 1, **parameters})
-
-
-def coefficients(model, n):
-    beta = np.zeros((n, len(model.classes_)))
-    beta[model.support_] = model.dual_coef_.toarray()
-    return beta
 
 
 # The step and the best coefficients of one example

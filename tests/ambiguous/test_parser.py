@@ -57,7 +57,7 @@ def test_the_childs_world_is_understood_after_one_pass(level, least):
 def test_neighbours_tell_words_with_two_meanings_apart():
     scores = {1: [], 3: []}
     for seed in range(2):
-        train, test = make_child_world(900, 200, random_state=seed)
+        train, test = make_child_world(600, 200, random_state=seed)
         for window, found in scores.items():
             found.append(SemanticParser(window=window, random_state=0).fit(train).score(test))
     assert np.mean(scores[3]) > max(0.95, np.mean(scores[1]) + 0.01)
@@ -348,11 +348,11 @@ def test_training_that_fails_leaves_the_parser_as_it_was(method, child, monkeypa
 @pytest.mark.parametrize(("name", "value"), [("C", 2.0), ("window", 1), ("strategy", "random"), ("update", "mistake")])
 def test_parameters_that_change_after_training_do_not_change_what_was_learned(name, value, child, tmp_path):
     _, train, test = child
-    parser = SemanticParser(window=3, random_state=0).fit(train[:50])
+    parser = SemanticParser(window=3, random_state=0).fit(train[:25])
     before = parser.predict(test)
     parser.set_params(**{name: value})
     larank.save(parser, tmp_path / "parser.larank")
     for other in (parser, larank.load(tmp_path / "parser.larank"), pickle.loads(pickle.dumps(parser))):
         assert other.predict(test) == before
         with pytest.raises(ValueError, match=rf"{name} must stay as it was in the calls before"):
-            other.partial_fit(train[50:60])
+            other.partial_fit(train[25:30])

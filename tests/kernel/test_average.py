@@ -53,15 +53,6 @@ def test_the_primal_objective_is_that_of_the_average_and_bounds_the_optimum(clas
         assert model.result_.primal >= best.dual
 
 
-def test_passes_go_to_the_same_optimum_with_and_without_an_average():
-    X, y = noisy(400)
-    averaged, last = (
-        linear(epochs="auto", stop="gap", tol=1e-3, average=average).fit(X, y) for average in (True, False)
-    )
-    assert averaged.result_.status == last.result_.status == "converged"
-    np.testing.assert_allclose(averaged.coef_, last.coef_, atol=0.02)
-
-
 def test_the_average_changes_the_model_and_nothing_on_the_way():
     X, y = noisy()
     averaged, last = (linear(average=average).fit(X, y) for average in (True, False))

@@ -10,7 +10,7 @@ import overlapping
 import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
-from overlapping import NAMED, PROBLEMS, assert_certificate, data, margins_and_weights, rbf
+from overlapping import NAMED, PROBLEMS, assert_certificate, data, indefinite, margins_and_weights, rbf
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import pairwise
@@ -487,14 +487,6 @@ def test_progress_names_the_problem(capsys):
 
 
 # Kernels that are not positive semi-definite
-
-
-def indefinite(n):
-    """No two examples give it away."""
-    S = np.random.default_rng(0).uniform(-1, 1, (n, n))
-    S = (S + S.T) / 2
-    np.fill_diagonal(S, 1.0)
-    return S
 
 
 @pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins"])

@@ -25,6 +25,7 @@ from references.chains import (
     weights,
 )
 from references.splitmix import SplitMix
+from sessions import assert_same, on_every_level
 
 PLENTY = 2**40
 INFERENCE = ("exact", "greedy")
@@ -519,11 +520,6 @@ def test_instruction_sets_do_not_change_the_model(labels, inference):
         learn(larank, data, np.full(20, 0.2), inference, [*range(20)] * 3)
         return weights(model), model.predict(data.block, 0, 20, inference)[0], larank.dual
 
-    before, expected = _core.simd_level(), learned()
-    try:
-        for level in _core.simd_levels():
-            _core.set_simd_level(level)
-            for found, value in zip(learned(), expected, strict=True):
-                np.testing.assert_array_equal(found, value)
-    finally:
-        _core.set_simd_level(before)
+    expected = learned()
+    for _ in on_every_level():
+        assert_same(learned(), expected)

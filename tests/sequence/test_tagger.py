@@ -390,10 +390,9 @@ def overlapping(count, length=12, tags=6):
     return X, y
 
 
-@pytest.mark.parametrize(("C", "tol"), [(1.0, 1e-4), (10.0, 1e-3)])
-def test_a_small_gap_does_not_take_many_searches(C, tol):
+def test_a_small_gap_does_not_take_many_searches():
     X, y = overlapping(60)
-    tagger = SequenceTagger(C=C, stop="gap", tol=tol, max_iter=250, random_state=0).fit(X, y)
+    tagger = SequenceTagger(C=1.0, stop="gap", tol=1e-4, max_iter=250, random_state=0).fit(X, y)
     assert tagger.result_.status == "converged"
     assert tagger.result_.argmax_calls <= 250 * len(X)
     assert (np.diff([point.dual for point in tagger.result_.history]) >= -1e-9 * tagger.result_.dual).all()

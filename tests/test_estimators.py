@@ -788,7 +788,7 @@ def test_the_layout_of_the_examples_does_not_change_the_model(case, dtype):
             np.testing.assert_array_equal(np.asarray(some), given)
     stored = sparse.csr_matrix(given)
     plain = case.make().fit(stored, y)
-    for layout in checks.SPARSE_LAYOUTS.values():
+    for layout in list(checks.SPARSE_LAYOUTS.values())[dtype == np.float64 :: 2]:
         some, kept = layout(given), layout(given)
         assert_same_model(case.make().fit(some, y), plain)
         assert type(some) is type(kept)
@@ -1134,9 +1134,9 @@ ESTIMATED = ("gap_", "bound_", "regret_")
 
 @kernel_streams
 def test_the_size_of_batches_and_threads_do_not_change_the_model(case):
-    for labels in (y, y % 2):
+    for labels, ways in ((y, ((1, 1), (64, 2))), (y % 2, ((4, 2), (16, 1)))):
         plain = case.make(kernel="precomputed", epochs=2).fit(K, labels)
-        for size, jobs in ((1, 1), (4, 2), (16, 1), (64, 2)):
+        for size, jobs in ways:
             model = case.make(kernel="precomputed", epochs=2, batch_size=size, n_jobs=jobs).fit(K, labels)
             assert_same_model(model, plain)
             assert model.result_.dual == pytest.approx(plain.result_.dual, rel=1e-12, nan_ok=True)
@@ -1565,7 +1565,7 @@ def test_a_tight_memory_limit_does_not_change_the_model(case):
         **({"finish": False} if case.takes("finish") else {}),  # for which there is room where no row is dropped
     }
     free, limit = case.make(**parameters).fit(values, labels), 1000
-    for jobs in (1, 2):
+    for jobs in (1, 2) if case.reads else (1,):
         model = tight(case, values, labels, limit, n_jobs=jobs, **parameters)
         limit = model.memory_limit // 2  # two threads need no less
         if case.streams:

@@ -84,7 +84,7 @@ def small_problems(draw):
     return X, y, weight, C, draw(st.sampled_from([0.0, 0.5, 1.0]))
 
 
-@draws(400)
+@draws(160)
 @given(
     small_problems(),
     st.sampled_from(FORMULATIONS),
@@ -138,7 +138,7 @@ def test_a_cost_far_above_all_coefficients_loses_no_precision(formulation, dtype
 @formulations
 def test_many_classes_reach_the_optimum_too(formulation):
     """Beyond 64 classes in float64, visits restrict themselves to few classes."""
-    X, y = clusters(2, examples=600, classes=150, features=20, noise=0.7)
+    X, y = clusters(2, examples=300, classes=150, features=20, noise=0.7)
     model = svc(formulation, tol=1e-4).fit(X, y)
     primal, dual, infeasible = evaluated(model, X, y)
     assert model.result_.status == "converged"
@@ -215,7 +215,7 @@ def test_an_intercept_makes_zero_rows_act(formulation):
 def slow_problem(dtype=float):
     """Overlapping classes at a large cost, which take many phases of shrunk loops."""
     letter = load_letter()
-    return (letter.X_train[:600] / 15).astype(dtype), letter.y_train[:600]
+    return (letter.X_train[:400] / 15).astype(dtype), letter.y_train[:400]
 
 
 @formulations

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import larank
+from checks import IS_NIGHTLY
 from larank import SemanticParser
 from larank.ambiguous.childworld import make_child_world
 from larank.ambiguous.house import make_ambiguous_house
@@ -46,9 +47,9 @@ def fitted():
 
 @pytest.mark.parametrize(("level", "least"), [(0, 0.91), (3, 0.86)])
 def test_the_childs_world_is_understood_after_one_pass(level, least):
-    """Means of two splits with 100 test sentences; the thesis has 0.940 and 0.891 on its own set."""
+    """Means of splits with 100 test sentences; the thesis has 0.940 and 0.891 on its own set."""
     scores = []
-    for seed in range(2):
+    for seed in range(4 if IS_NIGHTLY else 2):
         train, test = make_child_world(900, 100, level=level, random_state=seed)
         scores.append(SemanticParser(random_state=seed).fit(train).score(test))
     assert np.mean(scores) >= least
@@ -173,7 +174,8 @@ def test_the_score_is_the_harmonic_mean_of_precision_and_recall(fitted):
     assert found == pytest.approx((2 / 3, 2 / 4, 4 / 7))
     assert fitted.score(sentences, right) == found.f1
     assert fitted.score(["zebras yawn"], ["yawn(zebra)"]) == 0.0
-    assert fitted.score([ParseExample(("a", "cat", "runs"), (), right[3])]) == 1.0
+    for example in (ParseExample(("a", "cat", "runs"), (), right[3]), ParseExample(("a", "cat", "runs"), (right[3],))):
+        assert fitted.score([example]) == 1.0  # a single candidate is what is right
 
 
 # ---- Trees ----
@@ -317,11 +319,6 @@ def test_what_cannot_be_learned_from_or_scored_is_named(call, given, error, mess
         getattr(fitted, call)(*given)
     assert fitted.predict(SENTENCES) == before
     assert error is not MeaningFormatError or (caught.value.line, caught.value.column) == (1, 11)
-
-
-def test_a_single_candidate_is_what_is_right(fitted):
-    words, meaning = ("a", "cat"), Meaning("cat")
-    assert fitted.score([ParseExample(words, (meaning,))]) == fitted.score([ParseExample(words, (), meaning)])
 
 
 # ---- While it trains, and after it has failed ----

@@ -333,8 +333,7 @@ def test_finishing_reaches_the_optimum_of_the_members(seed, C):
     assert drive.session.dual == pytest.approx(optimum, rel=1e-6)
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("share", [None, 0.5])
+@pytest.mark.parametrize(("k", "share"), [(2, None), (3, 0.5)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_finishing_with_a_shrunk_set_is_feasible_on_the_way_and_satisfies_all_members_in_the_end(dtype, share, k):
     """Thousands of steps on members most of which are at a bound: looks happen, and members leave the active set."""

@@ -344,9 +344,9 @@ def test_the_optimum_is_that_of_a_general_solver(device, seed, kernel, formulati
 
 
 def test_a_path_raises_costs():
-    models = MulticlassSVC(gamma=1.0, device="cpu", random_state=0).path(X[:300], Y[:300], [1, 10, 0.1])
+    models = MulticlassSVC(gamma=1.0, device="cpu", random_state=0).path(X[:200], Y[:200], [1, 10, 0.1])
     for model in models:
-        alone = MulticlassSVC(gamma=1.0, C=model.C, random_state=0).fit(X[:300], Y[:300])
+        alone = MulticlassSVC(gamma=1.0, C=model.C, random_state=0).fit(X[:200], Y[:200])
         assert model.result_.relative_gap <= 1e-3
         assert model.result_.primal == pytest.approx(alone.result_.primal, rel=2e-3)
 
@@ -358,13 +358,13 @@ def test_a_path_raises_costs():
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_one_pass_is_close_to_the_optimum_and_certified(device, kernel):
     settings = {"kernel": kernel, "gamma": 1.0, "C": 10, "random_state": 0}
-    model = LaRankClassifier(device=device, epochs=1, certify=True, **settings).fit(X, Y)
-    best = MulticlassSVC(**settings).fit(X, Y).result_
+    model = LaRankClassifier(device=device, epochs=1, certify=True, **settings).fit(X[:400], Y[:400])
+    best = MulticlassSVC(**settings).fit(X[:400], Y[:400]).result_
     assert 0.9 * best.dual < model.result_.dual <= best.primal * (1 + 1e-6)
     assert model.result_.primal >= best.dual
-    some = X.astype(float)
+    some = X[:400].astype(float)
     K = some @ some.T if kernel == "linear" else rbf(some, gamma=1.0)
-    beta = assert_certificate(model, K, Y, 10.0, close=1e-5)
+    beta = assert_certificate(model, K, Y[:400], 10.0, close=1e-5)
     np.testing.assert_allclose(beta.sum(axis=1), 0, atol=1e-10)
     assert beta.max() <= 10
 

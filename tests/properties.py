@@ -5,11 +5,6 @@ from hypothesis import settings
 GATE_EXAMPLES = 30  # of every other property
 
 
-def is_nightly():
-    """Return whether a profile with more examples than in the gate is loaded."""
-    return settings.default.max_examples > GATE_EXAMPLES
-
-
 def draws(number, **given):
     """Draw `number` examples in the gate, and in proportion with the profiles that draw more."""
     return settings(max_examples=max(1, number * settings.default.max_examples // GATE_EXAMPLES), **given)

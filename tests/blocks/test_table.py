@@ -149,18 +149,6 @@ def test_only_slots_with_other_patterns_are_missing():
     truth.check()
 
 
-def test_products_of_few_rows_far_apart_equal_those_of_many():
-    truth = Truth(50, seed=0)
-    truth.table.stay_within(PLENTY, 12)
-    truth.store(np.arange(11))
-    truth.look(np.arange(50))
-    coefficients = truth.random.normal(size=(11, 2))
-    rows = truth.table.rows_of(np.arange(50))
-    everything = truth.table.products(rows, coefficients)
-    for some in ([3], [0, 49], [10, 11, 12], [0, 2, 4, 6], [1, 20, 21, 48]):
-        np.testing.assert_allclose(truth.table.products(rows[some], coefficients), everything[some])
-
-
 # Providers
 
 PARAMETERS = {"gamma": 0.2, "degree": 2, "coef0": 0.5}

@@ -199,7 +199,6 @@ WRONG_BLOCKS = {
     "sparse after dense": ((sparse.csr_matrix(TWO[0]), TWO[1]), "dense"),
     "another precision": ((TWO[0].astype("f4"), TWO[1]), "precision of the first"),
     "labels of another type": ((TWO[0], np.array(["a", "b"])), "type"),
-    "no pair": (TWO[:1], "must be a tuple"),
 }
 # Parameters, blocks, more arguments of `fit`, the words that must be there.
 REFUSED = {

@@ -236,16 +236,6 @@ def test_slow_problems_are_moved_on_to_the_same_optimum_in_fewer_visits(formulat
     assert moved.result_.dual == pytest.approx(dual, rel=1e-5)
 
 
-@formulations
-def test_a_slow_problem_has_one_optimum_in_both_precisions(formulation):
-    X, y = slow_problem(np.float32)
-    single, double = (svc(formulation, C=10.0, tol=1e-4).fit(data, y) for data in (X, X.astype(float)))
-    assert single.result_.relative_gap <= 1e-4
-    assert single.coef_.dtype == np.float32
-    assert single.result_.dual <= double.result_.primal * (1 + 1e-6)
-    assert double.result_.dual <= single.result_.primal * (1 + 1e-6)
-
-
 def test_the_phases_after_moves_keep_the_dual_from_falling_for_good():
     """What lowers it is taken back, so of any two full loops one at least has raised it."""
     X, y = slow_problem()

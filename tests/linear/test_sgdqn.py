@@ -17,10 +17,10 @@ from sklearn.svm import LinearSVC
 from test_sdm import grid_examples
 
 import larank
-from checks import assert_same_model, clouds, unchanged
+from checks import IS_NIGHTLY, assert_same_model, clouds, unchanged
 from larank import LinearMulticlassSVC, MemoryLimitError, SGDQNClassifier
 from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start
-from properties import draws, is_nightly
+from properties import draws
 from references import gradients, optima
 from references.gradients import LOSSES
 from studies import datasets
@@ -160,7 +160,7 @@ def test_all_but_online_lbfgs_reach_the_optimum_on_text():
         best = liblinear_optimum(loss, 1e-4, X, y)
         epochs = {"asgd": 100, "svmsgd2": 50, "sgdqn": 50}
         if loss == "log_loss":  # SGD-QN needs many more passes
-            epochs = {**epochs, "sgdqn": 600} if is_nightly() else {"asgd": 100, "svmsgd2": 50}
+            epochs = {**epochs, "sgdqn": 600} if IS_NIGHTLY else {"asgd": 100, "svmsgd2": 50}
         for algorithm, passes in epochs.items():
             model = sgd(loss=loss, algorithm=algorithm, alpha=1e-4, fit_intercept=False, epochs=passes, certify=False)
             w = model.fit(X, y).coef_[0].astype(np.float64)
@@ -242,14 +242,6 @@ def test_badly_scaled_features_make_a_good_model_with_defaults(load, loss, dtype
         scaled = sgd(loss=loss).fit(X_train[:, kept], y_train).score(X_test[:, kept], y_test)
         model = sgd(loss=loss).fit((X_train * scales).astype(dtype), y_train)
         assert model.score((X_test * scales).astype(dtype), y_test) >= scaled - 0.06
-
-
-def test_sparse_examples_make_the_model_of_dense_ones():
-    X, y = noisy(n=300, classes=3)
-    X[X < 0.5] = 0
-    for parameters in ({"t0": 1e4}, {}):
-        dense, stored = (sgd(epochs=5, **parameters).fit(layout(X), y) for layout in (np.asarray, sparse.csr_matrix))
-        np.testing.assert_allclose(stored.coef_, dense.coef_, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize(("classes", "formulation"), [(2, "joint"), (3, "joint"), (3, "one-vs-rest")])

@@ -15,7 +15,8 @@ from larank.blocks.kernels import kernel_for
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.parameters import COOLING, ROW_SOLVERS
-from larank.training import completed
+from larank.training import Limits, completed, train
+from larank.training.progress import Progress
 from properties import draws
 from references.optima import infeasibility, kernel_optimum
 from sessions import hooks
@@ -255,6 +256,14 @@ def test_what_is_estimated_on_the_way_is_what_is_evaluated_and_changes_no_round(
         assert seen.violation == pytest.approx(exact.violation, abs=1e-9)
         assert watched.estimate() is None, "nothing is new"
     np.testing.assert_array_equal(finished(session).coefficients, watched.coefficients)
+
+
+def test_all_in_turn_ends_by_the_limit_on_passes():
+    session = training(clusters(), kernel="rbf", **BASE_LINE)
+    outcome = train(session, Limits(gap=None, max_iter=3, time_limit=None), Progress())
+    assert outcome.status == "max_iter"
+    assert 3 <= outcome.history[-1].iterations < 3.2
+    assert session.operations["rounds"] == round(outcome.history[-1].iterations * 90)
 
 
 @pytest.mark.parametrize("row_solver", ROW_SOLVERS)

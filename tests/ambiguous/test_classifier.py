@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold
 
+from checks import coefficients
 from larank import AmbiguousClassifier, LinearMulticlassSVC, TrainingWarning
 from larank.data import load_letter
 from properties import draws
@@ -36,12 +37,6 @@ def ambiguous(kernel="rbf", **parameters):
     return AmbiguousClassifier(kernel, **{"gamma": 0.4, "random_state": 0, "n_jobs": 1, **parameters})
 
 
-def coefficients(model, n):
-    beta = np.zeros((n, len(model.classes_)))
-    beta[model.support_] = model.dual_coef_.toarray()
-    return beta
-
-
 # The step and the best coefficients of one example
 
 
@@ -60,7 +55,7 @@ def examples(draw, most=8):
 
 
 @given(examples(most=40))
-@draws(300)
+@draws(150)
 def test_the_sorted_step_is_the_maximum_over_all_pairs(example):
     loss, delta, psi = hooks.pairwise_ascent(*example)
     expected_loss, expected_delta, expected_psi = pairwise.ascent(*example)
@@ -93,7 +88,7 @@ def test_the_best_coefficients_are_those_of_a_general_solver(example, kappa, cos
 
 
 @given(examples(most=60), st.sampled_from([1e-6, 1.0, 1e4]), st.sampled_from([1e-3, 1.0, 1e6]))
-@draws(300)
+@draws(150)
 def test_the_best_coefficients_keep_their_bounds_and_leave_no_pair_for_more(example, kappa, cost):
     scores, weights = example
     beta = np.array(hooks.pairwise_solution(scores, weights, kappa, cost))
@@ -176,7 +171,7 @@ def test_single_candidates_make_the_svm_of_weston_and_watkins():
 # Regret
 
 
-@draws(30)
+@draws(15)
 @given(st.integers(0, 10**6), st.sampled_from([0.001, 0.1, 3.0]), st.sampled_from(["linear", "rbf"]), st.integers(0, 2))
 def test_the_regret_is_below_the_bound_of_proposition_13(seed, C, kernel, n_reprocess):
     X, _, sets = problem(60, 4, seed=seed, extra=1.5)

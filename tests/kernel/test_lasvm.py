@@ -111,15 +111,6 @@ def test_more_classes_reach_the_svm_of_each_against_the_rest(kernel):
     np.testing.assert_array_equal(model.predict(X), names[scores.argmax(axis=1)])
 
 
-def test_coefficients_are_those_of_svc():
-    model, rival = exact().fit(X[two], y[two]), SVC(gamma=0.5, tol=1e-8).fit(X[two], y[two])
-    assert model.dual_coef_.shape == (1, len(model.support_))
-    assert isinstance(model.dual_coef_, np.ndarray)
-    mine, others = np.zeros((2, len(X)))
-    mine[model.support_], others[rival.support_] = model.dual_coef_[0], rival.dual_coef_[0]
-    np.testing.assert_allclose(mine, others, atol=1e-3)
-
-
 def test_one_pass_and_a_finish_are_near_the_svm():
     optimum = dual_of(SVC(C=2.0, gamma=0.5, tol=1e-8).fit(X[two], y[two]), rbf_kernel(X[two], gamma=0.5))
     duals = [lasvm(C=2.0, epochs=epochs).fit(X[two], y[two]).result_.dual for epochs in (1, 2, 10)]
@@ -273,7 +264,7 @@ def test_a_model_for_whose_finish_there_is_no_room_is_kept_unfinished():
     np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
 
 
-@pytest.mark.parametrize(("size", "classes"), [(300, 2), (800, 2), (300, 4)])
+@pytest.mark.parametrize(("size", "classes"), [(300, 2), (500, 2), (300, 4)])
 def test_the_memory_that_a_finish_asks_for_is_enough(size, classes):
     X, y = noise(size, 5, classes)
 
@@ -285,7 +276,7 @@ def test_the_memory_that_a_finish_asks_for_is_enough(size, classes):
         return [int(re.search(r"memory_limit must be at least (\d+) bytes", str(each.message))[1]) for each in caught]
 
     unfinished = 0
-    for limit in np.geomspace(1e5, 3e6, 12).astype(int):
+    for limit in np.geomspace(1e5, 3e6, 9).astype(int):
         try:
             least = max(needed(limit), default=None)
         except MemoryLimitError:

@@ -201,14 +201,6 @@ def test_later_sentences_teach_new_labels_and_features(begin, count):
     assert tagger.predict([words]).tolist() == [tags]
 
 
-def test_many_new_labels_widen_the_model():
-    X, y = ([[f"{letter}{n:02}", end] for n in range(20)] for letter, end in (("w", "end"), ("L", "END")))
-    tagger = SequenceTagger(random_state=0)
-    for words, tags in zip(X, y, strict=True):
-        tagger.partial_fit([words] * 3, [tags] * 3)
-    assert tagger.predict(X).tolist() == y
-
-
 @pytest.mark.parametrize(("label", "other"), [("NOUN", "DET"), (3, 5)])
 def test_one_label_is_refused_by_fit_and_may_begin_a_stream(label, other, file_of):
     X, y = [["a", "dog"], [], ["cat"]], [[label, label], [], [label]]
@@ -398,10 +390,9 @@ def overlapping(count, length=12, tags=6):
     return X, y
 
 
-@pytest.mark.parametrize(("C", "tol"), [(1.0, 1e-4), (10.0, 1e-3)])
-def test_a_small_gap_does_not_take_many_searches(C, tol):
+def test_a_small_gap_does_not_take_many_searches():
     X, y = overlapping(60)
-    tagger = SequenceTagger(C=C, stop="gap", tol=tol, max_iter=250, random_state=0).fit(X, y)
+    tagger = SequenceTagger(C=1.0, stop="gap", tol=1e-4, max_iter=250, random_state=0).fit(X, y)
     assert tagger.result_.status == "converged"
     assert tagger.result_.argmax_calls <= 250 * len(X)
     assert (np.diff([point.dual for point in tagger.result_.history]) >= -1e-9 * tagger.result_.dual).all()

@@ -308,37 +308,6 @@ def test_every_step_raises_the_dual_and_the_account_of_it_is_right(model, schedu
     assert sorted(solver.steps.order) == sorted(solver.steps.patterns)
 
 
-def test_gradients_are_the_derivatives_of_the_dual():
-    X, y = sequences(3, seed=3)
-    solver, model = new_solver(Enumerated(), FixedSchedule(1)), Enumerated()
-    steps, weights = solver.steps, solver.weights
-    examples = [Example(i, X[i], y[i], 1.0) for i in range(3)]
-    vectors = [steps.pattern_of(example).truth for example in examples] + [
-        weights.vector(example, output, output, model.loss(example.y, output))
-        for example in examples
-        for output in model.outputs(example.x)[:4]
-    ]
-    beta = np.random.default_rng(0).normal(size=len(vectors))
-    features, losses = np.array([model.joint_feature(v.x, v.output) for v in vectors]), [v.loss for v in vectors]
-    for v, b in zip(vectors, beta, strict=True):
-        weights.set_coefficient(v, b)
-    # Of the dual -losses' beta - 1/2 |features' beta|^2.
-    expected = -np.array(losses) - features @ (features.T @ beta)
-    np.testing.assert_allclose([steps.gradient(v) for v in vectors], expected, rtol=1e-9, atol=1e-9)
-
-
-def test_stored_scores_stay_those_of_the_expansion():
-    X, y = sequences(8)
-    solver = new_solver(WithKernel(), FixedSchedule(2))
-    for number in range(60):
-        i = number % len(y)
-        solver.visit(Example(i, X[i], y[i], 0.5))
-    vectors, weights = list(solver.steps.vectors()), solver.weights
-    assert len(vectors) == len(list(weights.support())) > 10
-    for v in vectors:
-        assert weights.score(v) == pytest.approx(weights.score_of(v.x, v.output, 0), abs=1e-9)
-
-
 def test_an_output_with_the_same_features_takes_all_the_cost():
     class Blind(MulticlassModel):
         def joint_feature(self, x, y):

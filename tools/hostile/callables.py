@@ -174,7 +174,7 @@ def cases(random: Random) -> Iterator[Case]:
     """All combinations in turn, the first time with few examples."""
     for number, (name, parameters, data, call, is_begun) in enumerate(cycle(COMBINATIONS)):
         size = 12 if number < len(COMBINATIONS) else random.choice([8, 12, 24])
-        some = 3 if number < len(COMBINATIONS) else random.randrange(10, 40)
+        some = 2 if number < len(COMBINATIONS) else random.randrange(10, 40)
         words = {"some": some, "name": name, "parameters": parameters, "data": data, "call": call, "is_begun": is_begun}
         yield Case(_SCRIPT.format(seed=random.randrange(2**31), size=size, **words))
 

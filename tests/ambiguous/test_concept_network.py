@@ -255,7 +255,7 @@ def test_a_step_of_the_lexicon_is_that_of_the_formulas(seed):
 
 def test_words_of_the_house_find_their_concepts():
     triples = make_triples(1000, random_state=3)
-    labeler = ConceptLabeler((), supervision="bags", hidden_size=4, epochs=1, random_state=0)
+    labeler = ConceptLabeler((), supervision="bags", hidden_size=4, max_iter=1, random_state=0)
     learner = labeler.fit(triples.words, [sorted(names) for names in triples.concepts])._learner
     meant = defaultdict(set)
     for word, name in zip(chain(*triples.words), chain(*triples.concepts), strict=True):

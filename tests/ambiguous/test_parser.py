@@ -266,7 +266,7 @@ def test_an_explanation_has_words_relations_roles_and_the_tree(child):
 
 
 def test_the_result_counts_and_has_no_objectives():
-    parser = SemanticParser(random_state=0, epochs=3).fit(SENTENCES, MEANINGS)
+    parser = SemanticParser(random_state=0, max_iter=3).fit(SENTENCES, MEANINGS)
     result, counts = parser.result_, parser.result_.operations
     assert (result.solver, result.status, result.iterations, parser.n_iter_) == ("ospas", "completed", 3.0, 3)
     assert not result.has_objective

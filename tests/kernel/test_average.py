@@ -43,7 +43,7 @@ def test_one_pass_of_a_noisy_stream_is_within_half_a_point_of_the_optimum(seed):
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
 def test_the_primal_objective_is_that_of_the_average_and_bounds_the_optimum(classes, layout):
     X, y = noisy(1000, classes)
-    best = linear(stop="gap", tol=1e-4, epochs="auto", average=False).fit(X, y).result_
+    best = linear(tol=1e-4, average=False).fit(X, y).result_
     for parameters in ({}, {"epochs": 3}, {"stop": "gap", "tol": 0.01, "epochs": "auto"}):
         model = linear(**parameters).fit(layout(X), y)
         expected = primal("crammer-singer", weights(model), X, y, np.ones(1000))

@@ -63,7 +63,7 @@ def test_the_optimum_is_that_of_a_general_solver_and_the_certificate_what_the_fo
     delta, weight = margins_and_weights(k, n, y, seed, with_margins, weights)
     K = (rbf(X) if kernel == "rbf" else X @ X.T) + fit_intercept
     model = svc(kernel, C=C, formulation=formulation, init=init, shrinking=shrinking, tol=tol)
-    model.set_params(fit_intercept=fit_intercept, cost_matrix=delta if with_margins else None).fit(X, y, weight)
+    model.set_params(fit_intercept=fit_intercept, label_costs=delta if with_margins else None).fit(X, y, weight)
     result = model.result_
     assert result.status == "converged"
     assert result.relative_gap <= tol
@@ -112,7 +112,7 @@ def test_two_classes_are_the_binary_svm_without_intercept(seed, machine):
     # With (x, y) there is (-x, -y): by symmetry the intercept is zero, and each example counts twice.
     binary = SVC(kernel="precomputed", C=C, tol=1e-10).fit(np.block([[K, -K], [-K, K]]), np.r_[signs, -signs])
     if machine == "larank":
-        model = LaRankClassifier("precomputed", C=C, stop="gap", tol=1e-9, max_iter=10**5, random_state=0)
+        model = LaRankClassifier("precomputed", C=C, tol=1e-9, max_iter=10**5, random_state=0)
     else:
         model = svc("precomputed", C=C, tol=1e-7, formulation=machine)
     expected = binary.decision_function(np.hstack([K, -K]))
@@ -234,7 +234,7 @@ def test_zero_examples_and_zero_margins_are_legal(formulation):
     assert model.result_.dual == pytest.approx(6 * 2.0 * losses)
     assert model.result_.status == "converged"
     assert not model.coef_.any()
-    free = svc(formulation=formulation, cost_matrix=np.zeros((3, 3))).fit(*data(50, 3))
+    free = svc(formulation=formulation, label_costs=np.zeros((3, 3))).fit(*data(50, 3))
     assert len(free.support_) == 0
     assert free.result_.primal == free.result_.dual == 0
     assert free.predict(data(50, 3)[0]).shape == (50,)
@@ -369,7 +369,7 @@ def test_a_path_equals_separate_fits_in_the_order_asked_for(formulation, Cs, mem
 def test_a_path_takes_every_kind_of_data_with_weights_and_margins(kernel, layout):
     X, y = data(150, 3)
     delta, weight = margins_and_weights(3, 150, y, 3, True, [0, 1, 2])
-    estimator = svc(kernel, tol=1e-6, cost_matrix=delta, class_weight={0: 2.0, 1: 1.0, 2: 0.5})
+    estimator = svc(kernel, tol=1e-6, label_costs=delta, class_weight={0: 2.0, 1: 1.0, 2: 0.5})
     for model in estimator.path(layout(X), y, [30.0, 1.0], sample_weight=weight):
         alone = clone(estimator).set_params(C=model.C).fit(layout(X), y, weight)
         assert model.result_.dual == pytest.approx(alone.result_.dual, rel=2e-6)

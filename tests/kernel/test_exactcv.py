@@ -79,8 +79,8 @@ def test_formulations_weights_and_two_classes_are_those_of_separate_fits_too(cla
 
 def test_a_cost_matrix_holds_in_every_fold():
     delta = np.random.default_rng(0).uniform(0.5, 2, (4, 4)) * (1 - np.eye(4))
-    model = MulticlassSVCCV(Cs=CS, gammas=GAMMAS, cv=3, cost_matrix=delta, **TIGHT).fit(X, y)
-    np.testing.assert_allclose(model.scores_, separate("rbf", X, y, cost_matrix=delta), atol=1e-12)
+    model = MulticlassSVCCV(Cs=CS, gammas=GAMMAS, cv=3, label_costs=delta, **TIGHT).fit(X, y)
+    np.testing.assert_allclose(model.scores_, separate("rbf", X, y, label_costs=delta), atol=1e-12)
 
 
 @pytest.mark.parametrize("scoring", ["balanced_accuracy", make_scorer(balanced_accuracy_score)])

@@ -113,7 +113,7 @@ def test_more_classes_reach_the_svm_of_each_against_the_rest(kernel):
 
 def test_one_pass_and_a_finish_are_near_the_svm():
     optimum = dual_of(SVC(C=2.0, gamma=0.5, tol=1e-8).fit(X[two], y[two]), rbf_kernel(X[two], gamma=0.5))
-    duals = [lasvm(C=2.0, epochs=epochs).fit(X[two], y[two]).result_.dual for epochs in (1, 2, 10)]
+    duals = [lasvm(C=2.0, max_iter=epochs).fit(X[two], y[two]).result_.dual for epochs in (1, 2, 10)]
     assert 0.95 * optimum < duals[0] <= duals[-1] * (1 + 1e-6)
     assert duals[-1] == pytest.approx(optimum, rel=1e-4)
 
@@ -153,7 +153,7 @@ def test_the_certificate_is_that_of_the_model(n, k, seed, C, finish):
 @pytest.mark.parametrize("finish", [True, False])
 @pytest.mark.parametrize("epochs", [1, 2, 5])
 def test_as_many_epochs_are_made_as_asked_for(epochs, finish):
-    model = lasvm(epochs=epochs, finish=finish).fit(X, y)
+    model = lasvm(max_iter=epochs, finish=finish).fit(X, y)
     assert model.n_iter_ == epochs
     assert model.result_.iterations == epochs
     assert model.result_.status == "completed"
@@ -170,8 +170,8 @@ def test_delta_is_a_violation_and_so_not_negative():
 
 
 def test_delta_max_bounds_the_uncertainty_without_a_finish():
-    loose = lasvm(C=10.0, finish=False, epochs=1).fit(X, y)
-    tight = lasvm(C=10.0, finish=False, epochs=1, delta_max=0.05).fit(X, y)
+    loose = lasvm(C=10.0, finish=False, max_iter=1).fit(X, y)
+    tight = lasvm(C=10.0, finish=False, max_iter=1, delta_max=0.05).fit(X, y)
     assert tight.delta_.max() <= 0.05 < loose.delta_.max()
     assert tight.result_.operations["reprocess"] > loose.result_.operations["reprocess"]
     certificate(tight, X, y)
@@ -220,7 +220,7 @@ def test_queries_reach_as_far_as_the_bias_is_uncertain():
             return super().choose(margins, reach)
 
     model = lasvm(C=10.0, finish=False)
-    learner = ActiveLearner(model, X[two], selection=Watching(), label_budget=40, random_state=0)
+    learner = ActiveLearner(model, X[two], selection=Watching(), random_state=0, budget=40)
     expected = []
     while learner.remaining:
         if len(getattr(model, "classes_", [])) == 2:

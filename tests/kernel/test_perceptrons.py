@@ -58,7 +58,7 @@ def test_it_is_the_algorithm_of_the_thesis_and_weights_are_factors_on_costs(make
     history = reference(K, y, C * weight, [np.arange(200)] * 3, rule)
     expected = history.mean(axis=0) if decision == "average" else history[-1]
     for kernel, some in (("precomputed", K), ("rbf", X)):
-        model = make(kernel, gamma=0.3, decision=decision, shuffle=False, epochs=3).fit(some, y, sample_weight=weight)
+        model = make(kernel, gamma=0.3, decision=decision, shuffle=False, max_iter=3).fit(some, y, sample_weight=weight)
         np.testing.assert_allclose(coefficients(model, 200), expected, atol=1e-9)
         scores = K @ expected
         np.testing.assert_allclose(model.decision_function(some), scores[:, 0] if k == 2 else scores, atol=1e-8)
@@ -67,7 +67,7 @@ def test_it_is_the_algorithm_of_the_thesis_and_weights_are_factors_on_costs(make
 def test_with_a_linear_kernel_it_is_the_perceptron_of_scikit_learn():
     X, y = data(200, 2, seed=3)
     theirs = Perceptron(fit_intercept=False, shuffle=False, max_iter=4, tol=None).fit(X, y)
-    np.testing.assert_allclose(perceptron("linear", shuffle=False, epochs=4).fit(X, y).coef_, theirs.coef_, rtol=1e-9)
+    np.testing.assert_allclose(perceptron("linear", shuffle=False, max_iter=4).fit(X, y).coef_, theirs.coef_, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:.*PassiveAggressive.*:FutureWarning")
@@ -77,7 +77,7 @@ def test_with_a_linear_kernel_it_is_the_passive_aggressive_classifier_of_scikit_
     X, y = data(200, 2, seed=3)
     alike = {"C": C, "loss": loss, "shuffle": False}
     theirs = PassiveAggressiveClassifier(**alike, fit_intercept=False, max_iter=4, tol=None).fit(X, y)
-    ours = passive_aggressive("linear", **alike, epochs=4).fit(X, y)
+    ours = passive_aggressive("linear", **alike, max_iter=4).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-7, atol=1e-9)
 
 
@@ -100,7 +100,7 @@ def test_the_average_is_steadier_than_the_last_decision():
 @every_model
 def test_the_result_counts_and_claims_no_objective(make):
     X, y = data(300, 3)
-    model = make(epochs=2).fit(X, y, validation=(X, y))
+    model = make(max_iter=2).fit(X, y, validation=(X, y))
     result = model.result_
     assert (result.status, result.iterations, result.exact) == ("completed", 2.0, False)
     assert not result.has_objective

@@ -51,7 +51,7 @@ def chosen(monkeypatch):
 
 @functools.cache
 def best_dual(kind, is_binary):
-    return model(kind, stop="gap", tol=1e-4).fit(X, two if is_binary else three).result_.dual
+    return model(kind, tol=1e-4).fit(X, two if is_binary else three).result_.dual
 
 
 @pytest.mark.parametrize("labels", [two, names[three]], ids=["two", "three"])
@@ -134,9 +134,9 @@ def test_dropped_rows_do_not_change_what_is_chosen(labels, selection, chosen):
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_several_epochs_and_a_gap_can_be_combined_with_a_selection(kind, chosen):
-    model(kind, selection="gradient", epochs=2).fit(X, two)
+    model(kind, selection="gradient", max_iter=2).fit(X, two)
     assert sorted(chosen) == sorted([*range(240)] * 2)
-    fitted = model(kind, selection="active", stop="gap", tol=0.05).fit(X, two)
+    fitted = model(kind, selection="active", tol=0.05).fit(X, two)
     assert fitted.result_.relative_gap <= 0.05
 
 

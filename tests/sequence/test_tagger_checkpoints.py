@@ -121,9 +121,9 @@ def test_a_tagger_that_is_killed_again_and_again_ends_as_one_that_was_not(way, p
 
 def test_a_checkpoint_holds_a_seed_that_nobody_gave_and_no_values_of_features_that_are_all_one(path, monkeypatch):
     """The values would be half of the file."""
-    kill(monkeypatch, path, X, y, epochs=3, random_state=None)
+    kill(monkeypatch, path, X, y, max_iter=3, random_state=None)
     assert min(len(array) for name, array in load_file(path).items() if "patterns" in name) == 0
-    one, other = (SequenceTagger(epochs=3).fit(X, y, checkpoint=path, resume=True) for _ in range(2))
+    one, other = (SequenceTagger(max_iter=3).fit(X, y, checkpoint=path, resume=True) for _ in range(2))
     assert_same_tagger(one, other)
 
 
@@ -136,7 +136,7 @@ def kill(monkeypatch, path, *data, states=4, **more):
 
 
 def test_a_checkpoint_of_another_training_is_refused_with_what_differs(path, file, monkeypatch):
-    kill(monkeypatch, path, X, y, epochs=3)
+    kill(monkeypatch, path, X, y, max_iter=3)
     kill(monkeypatch, of_file := path.with_name("of_file"), file, states=8)
     other = [[*X[0][:-1], "other"], *X[1:]]
     flipped = [["O"] * len(y[0]), *y[1:]]

@@ -52,7 +52,8 @@ COMMANDS = (
 _OPTIONS = """
 --algorithm --kernel --gamma --degree --coef0 -C --tol --stop --max-iter --class-weight --formulation
 --no-intercept --shrinking --intercept-scaling --memory-limit --n-jobs --seed --features --zero-based --test --loss
---alpha --selection --tau --max-support --schedule --operations --certify --no-certify --precision --quiet --help --version --scores --top --output --explain --inference
+--alpha --selection --tau --max-support --schedule --operations --certify --no-certify --precision --quiet --help
+--version --scores --top --output --explain --inference
 --order --solver --constraints --history --templates --columns --label --separator --comment --window --strategy
 --update --relations --supervision --embedding-size --hidden-size --learning-rate --margin --no-shuffle --time-limit
 --nonsense --raw --column --scale --text --delimiter --header --no-header --encoding --id --csv --proba - --

@@ -150,8 +150,12 @@ _TARGETS = [
     ("SequenceTagger", "'greedy', constraints=allowed", "sentences"),
     ("SequenceTagger", "label_costs=Costs()", "sentences"),
     ("SGDQNClassifier", "t0=100.0", "blocks"),
-    *(("StructuredSVC", f"Features(4), {solver!r}", "rows") for solver in _STRUCTURED),
-    *(("StructuredSVC", f"Kernel(), {solver!r}", "rows") for solver in _STRUCTURED if solver != "svmstruct-1slack"),
+    *(("StructuredSVC", f"Features(4), solver={solver!r}", "rows") for solver in _STRUCTURED),
+    *(
+        ("StructuredSVC", f"Kernel(), solver={solver!r}", "rows")
+        for solver in _STRUCTURED
+        if solver != "svmstruct-1slack"
+    ),
 ]
 
 

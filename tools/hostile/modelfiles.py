@@ -120,9 +120,11 @@ def _models() -> Iterator[_Asked]:
 
 def _structured(X: np.ndarray, y: np.ndarray) -> Iterator[_Asked]:
     for solver in ("perceptron", "passive-aggressive", "svmstruct", "svmstruct-1slack"):
-        model = larank.StructuredSVC(larank.MulticlassModel(3), solver, random_state=0)
+        model = larank.StructuredSVC(larank.MulticlassModel(3), solver=solver, random_state=0)
         yield model.fit(X, y), X[:_FEW], y[:_FEW].tolist()
-    adaptive = larank.StructuredSVC(larank.MulticlassModel(3), larank.LaRank(schedule="adaptive"), random_state=0)
+    adaptive = larank.StructuredSVC(
+        larank.MulticlassModel(3), solver=larank.LaRank(schedule="adaptive"), random_state=0
+    )
     yield adaptive.partial_fit(X, y), X[:_FEW], y[:_FEW].tolist()
 
 

@@ -20,7 +20,7 @@ _VARIANTS: dict[str, list[str]] = {
     "SequenceTagger": ["", "inference='greedy'", "solver='perceptron', average=True", "constraints=alternate"],
     "LinearMulticlassSVCCV": ["Cs=[1.0], cv=[[list(range(9)), list(range(9))]]"],
     "MulticlassSVCCV": ["Cs=[1.0], cv=[[list(range(9)), list(range(9))]]"],
-    "StructuredSVC": ["larank.MulticlassModel(9)", "larank.MulticlassModel(9), 'perceptron', average=True"],
+    "StructuredSVC": ["larank.MulticlassModel(9)", "larank.MulticlassModel(9), solver='perceptron', average=True"],
 }
 
 _SCRIPT = """

@@ -19,7 +19,7 @@ def noisy(rows=4000, classes=5, seed=0, features=20):
 
 
 def linear(**parameters):
-    return LaRankClassifier("linear", **{"epochs": 1, "random_state": 0, **parameters})
+    return LaRankClassifier("linear", **{"max_iter": 1, "random_state": 0, **parameters})
 
 
 def weights(model):
@@ -43,8 +43,8 @@ def test_one_pass_of_a_noisy_stream_is_within_half_a_point_of_the_optimum(seed):
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
 def test_the_primal_objective_is_that_of_the_average_and_bounds_the_optimum(classes, layout):
     X, y = noisy(1000, classes)
-    best = linear(tol=1e-4, average=False).fit(X, y).result_
-    for parameters in ({}, {"epochs": 3}, {"stop": "gap", "tol": 0.01, "epochs": "auto"}):
+    best = linear(tol=1e-4, max_iter=None, average=False).fit(X, y).result_
+    for parameters in ({}, {"max_iter": 3}, {"tol": 0.01, "max_iter": None}):
         model = linear(**parameters).fit(layout(X), y)
         expected = primal("crammer-singer", weights(model), X, y, np.ones(1000))
         assert model.result_.exact
@@ -96,6 +96,6 @@ def test_the_error_on_held_out_examples_is_that_of_the_average():
 def test_hard_margins_are_those_of_the_last_weights():
     X, y = noisy(100)
     y = (X @ np.random.default_rng(1).normal(size=(20, 3))).argmax(axis=1)
-    hard = {"C": np.inf, "epochs": "auto", "stop": "gap", "tol": 0.01}
+    hard = {"C": np.inf, "max_iter": None, "tol": 0.01}
     models = [linear(**hard, average=average).fit(X, y) for average in ("auto", False)]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)

@@ -60,9 +60,10 @@ def test_bytes_are_not_converted(kernel, monkeypatch):
         return converted
 
     monkeypatch.setattr(np, "ascontiguousarray", watched)
+    monkeypatch.setattr(LaRankClassifier, "_BATCH_SIZE", 10)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", larank.CertificateWarning)
-        LaRankClassifier(kernel, gamma=1e-5, random_state=0, batch_size=10).fit(X, y, certify=False)
+        LaRankClassifier(kernel, gamma=1e-5, random_state=0).fit(X, y, certify=False)
     assert max(largest, default=0) <= X.size / 2
 
 

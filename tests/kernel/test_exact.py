@@ -31,8 +31,10 @@ from references.optima import kernel_certificate, kernel_optimum
 FORMULATIONS = ("crammer-singer", "weston-watkins")
 
 
-def svc(kernel="rbf", **parameters):
-    return MulticlassSVC(kernel, **{"random_state": 0, "n_jobs": 1, "gamma": 0.3, **parameters})
+def svc(kernel="rbf", *, init="larank", shrinking=True, **parameters):
+    model = MulticlassSVC(kernel, **{"random_state": 0, "n_jobs": 1, "gamma": 0.3, **parameters})
+    model._INIT, model._SHRINKING = init, shrinking
+    return model
 
 
 def assert_feasible(model, y, costs):
@@ -282,7 +284,7 @@ def test_the_result_counts_the_work():
 def test_the_published_algorithm_agrees_with_the_default(n, k, seed, C, weights, with_margins, fit_intercept):
     X, y = data(n, k, seed)
     delta, weight = margins_and_weights(k, n, y, seed, with_margins, weights)
-    shared = {"C": C, "fit_intercept": fit_intercept, "cost_matrix": delta if with_margins else None}
+    shared = {"C": C, "fit_intercept": fit_intercept, "label_costs": delta if with_margins else None}
     exact = svc(tol=1e-7, **shared).fit(X, y, weight)
     for row_solver in ("fixed-point", "exact"):
         published = svc(solver=Published(row_solver=row_solver, epsilon=1e-8), max_iter=10**6, **shared)

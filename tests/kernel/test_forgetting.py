@@ -1,4 +1,4 @@
-"""LaRankClassifier(max_patterns=..., forget=...): streams without an end, and streams that drift."""
+"""LaRankClassifier(max_support=..., solver=LaRank(forget=...)): streams without an end, and streams that drift."""
 
 import math
 import pickle
@@ -26,9 +26,9 @@ def noisy(rows, seed=0, features=6, classes=4, spread=0.5):
     return X, (scores + spread * random.gumbel(size=(rows, classes))).argmax(axis=1)
 
 
-def bounded(max_patterns, forget="least", **parameters):
-    given = {"kernel": "rbf", "gamma": 0.3, "shuffle": False, "random_state": 0, **parameters}
-    return LaRankClassifier(max_support=max_patterns, **given, solver=LaRank(forget=forget))
+def bounded(max_support, forget="least", operations=("new", "old", "optimize"), **parameters):
+    given = {"kernel": "rbf", "gamma": 0.3, "random_state": 0, **parameters}
+    return LaRankClassifier(max_support=max_support, **given, solver=LaRank(operations=operations, forget=forget))
 
 
 class Reference:
@@ -37,14 +37,14 @@ class Reference:
     Where looks are taken, `averaged` is the average of coefficients, in which those after s examples count like s.
     """
 
-    def __init__(self, K, y, C, max_patterns, forget, *, averages=False):
+    def __init__(self, K, y, C, max_support, forget, *, averages=False):
         self.K, self.present, self.looked, have_left = K, [], 0, False
         self.coefficients, self.averaged = np.zeros((2, len(y), y.max() + 1))
         for i, label in enumerate(y):
             self.process_new(i, label, C, np.unique(y[: i + 1]))
-            if len(self.present) > max_patterns and forget == "oldest":
+            if len(self.present) > max_support and forget == "oldest":
                 self.leave(self.present[0])
-            elif len(self.present) > max_patterns:
+            elif len(self.present) > max_support:
                 self.bequeath()
                 have_left = True
             if averages and have_left and i + 1 - self.looked >= BETWEEN_LOOKS:
@@ -91,38 +91,38 @@ class Reference:
 
 
 @pytest.mark.parametrize(
-    ("forget", "max_patterns", "gamma"),
+    ("forget", "max_support", "gamma"),
     [
         *((forget, *rest) for forget in FORGET for rest in ((2, 0.1), (5, 0.1), (12, 0.1), (12, 2.0))),
         ("least", None, 0.1),
     ],
 )
-def test_what_is_let_go_and_what_others_inherit_is_as_written_down(forget, max_patterns, gamma):
+def test_what_is_let_go_and_what_others_inherit_is_as_written_down(forget, max_support, gamma):
     X, y = noisy(80)
     K = rbf_kernel(X, gamma=gamma)
     y[:4] = range(4)  # labels are numbered as they arrive
-    expected = Reference(K, y, 0.7, max_patterns or math.inf, forget)
-    settings = {"kernel": "precomputed", "C": 0.7, "operations": ("new",), "average": False, "epochs": 1}
-    model = bounded(max_patterns, forget, **settings).fit(K, y)
-    assert max_patterns is None or model.result_.operations["forgotten"] > 10
+    expected = Reference(K, y, 0.7, max_support or math.inf, forget)
+    model = bounded(max_support, forget, kernel="precomputed", C=0.7, operations="new", average=False)
+    model.partial_fit(K, y)
+    assert max_support is None or model.result_.operations["forgotten"] > 10
     np.testing.assert_array_equal(np.sort(model.support_), np.sort(expected.present))
     np.testing.assert_allclose(model.dual_coef_.toarray(), expected.coefficients[model.support_], atol=1e-9)
 
 
-@pytest.mark.parametrize(("max_patterns", "gamma"), [(5, 0.1), (12, 0.1), (12, 2.0)])
-def test_the_model_is_the_average_of_coefficients_as_written_down(max_patterns, gamma):
+@pytest.mark.parametrize(("max_support", "gamma"), [(5, 0.1), (12, 0.1), (12, 2.0)])
+def test_the_model_is_the_average_of_coefficients_as_written_down(max_support, gamma):
     X, y = noisy(500)
     K = rbf_kernel(X, gamma=gamma)
     y[:4] = range(4)
-    expected = Reference(K, y, 0.7, max_patterns, "least", averages=True)
-    model = bounded(max_patterns, kernel="precomputed", C=0.7, operations=("new",)).fit(K, y)
+    expected = Reference(K, y, 0.7, max_support, "least", averages=True)
+    model = bounded(max_support, kernel="precomputed", C=0.7, operations="new").partial_fit(K, y)
     np.testing.assert_allclose(model.dual_coef_.toarray(), expected.averaged[model.support_], atol=1e-9)
     assert np.abs(expected.averaged - expected.coefficients).max() > 0.1
 
 
 def test_the_average_of_a_noisy_stream_is_better_than_its_last_coefficients():
     X, y = noisy(12_000, spread=1.5)
-    averaged, last = (bounded(60, average=average).fit(X[:8000], y[:8000]) for average in ("auto", False))
+    averaged, last = (bounded(60, average=average).partial_fit(X[:8000], y[:8000]) for average in ("auto", False))
     assert averaged.score(X[8000:], y[8000:]) > last.score(X[8000:], y[8000:]) + 0.01
 
 
@@ -158,22 +158,23 @@ def test_the_primal_objective_of_fit_is_that_of_the_model(kernel, forget, averag
 
 
 @every_forget
-def test_blocks_parts_of_a_stream_and_little_memory_do_not_change_the_model(forget):
+def test_blocks_parts_of_a_stream_and_little_memory_do_not_change_the_model(forget, monkeypatch):
     X, y = noisy(150)
     K = rbf_kernel(X, gamma=0.3)
-    whole, *others = (
-        bounded(25, forget, kernel="precomputed", **settings).fit(K, y)
-        for settings in ({}, {"batch_size": 1}, {"batch_size": 7})
-    )
-    parts = bounded(25, forget, kernel="precomputed")
+    whole, *others = (bounded(25, forget, kernel="precomputed") for _ in range(4))
+    whole.partial_fit(K, y)
     for some in np.array_split(np.arange(150), 4):
-        parts.partial_fit(K[some], y[some])
-    np.testing.assert_array_equal(parts.support_, whole.support_)
-    for other in (*others, parts):
+        others[0].partial_fit(K[some], y[some])
+    for other, size in zip(others[1:], (1, 7), strict=True):
+        monkeypatch.setattr(LaRankClassifier, "_BATCH_SIZE", size)
+        other.partial_fit(K, y)
+    for other in others:
+        np.testing.assert_array_equal(other.support_, whole.support_)
         np.testing.assert_array_equal(other.dual_coef_.toarray(), whole.dual_coef_.toarray())
     K, y = K[:120, :120], y[:120]
-    roomy = bounded(60, forget, kernel="precomputed").fit(K, y)
-    tight = bounded(60, forget, kernel="precomputed", memory_limit=48_000, batch_size=4).fit(K, y)
+    roomy = bounded(60, forget, kernel="precomputed").partial_fit(K, y)
+    monkeypatch.setattr(LaRankClassifier, "_BATCH_SIZE", 4)
+    tight = bounded(60, forget, kernel="precomputed", memory_limit=48_000).partial_fit(K, y)
     np.testing.assert_allclose(tight.dual_coef_.toarray(), roomy.dual_coef_.toarray(), atol=1e-9)
 
 
@@ -194,8 +195,9 @@ def test_a_saved_model_goes_on_as_the_one_that_was_kept(kernel, forget, start, t
 
 def test_weights_keep_what_patterns_have_added_to_them():
     X, y = noisy(500)
-    settings = {"kernel": "linear", "operations": ("new",), "average": False, "epochs": 1}
-    bound, free = bounded(2, **settings).fit(X, y), bounded(None, **settings).fit(X, y)
+    bound, free = (
+        bounded(most, kernel="linear", operations="new", average=False).partial_fit(X, y) for most in (2, None)
+    )
     assert len(bound.support_) == 2 < len(free.support_)
     np.testing.assert_array_equal(bound.coef_, free.coef_)
     assert bound.result_.dual == pytest.approx(free.result_.dual, rel=1e-6)
@@ -203,7 +205,7 @@ def test_weights_keep_what_patterns_have_added_to_them():
 
 def test_few_patterns_are_within_a_point_of_all_of_them():
     X, y = noisy(9000, seed=1)
-    every, few = (bounded(most, max_iter=1, certify=False).fit(X[:5000], y[:5000]) for most in (None, 250))
+    every, few = (bounded(most).partial_fit(X[:5000], y[:5000]) for most in (None, 250))
     assert few.score(X[5000:], y[5000:]) >= every.score(X[5000:], y[5000:]) - 0.01
 
 

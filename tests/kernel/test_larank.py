@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from checks import assert_same_model, clouds, coefficients
-from larank import CertificateWarning, LaRankClassifier
+from larank import CertificateWarning, LaRank, LaRankClassifier
 from larank.data import models
 from properties import draws
 from references.optima import kernel_certificate, kernel_optimum
@@ -17,7 +17,7 @@ from references.optima import kernel_certificate, kernel_optimum
 
 def larank(kernel="rbf", **parameters):
     """In one pass, unless something else is said."""
-    passes = {} if parameters.get("stop") == "gap" else {"epochs": 1}
+    passes = {} if "tol" in parameters else {"max_iter": 1}
     return LaRankClassifier(kernel, **{"random_state": 0, "n_jobs": 1, **passes, **parameters})
 
 
@@ -34,19 +34,19 @@ def converged(kernel="precomputed", tol=1e-7, **parameters):
     margins=st.booleans(),
 )
 def test_the_certificate_is_what_the_formulas_say_and_a_small_gap_the_optimum_of_a_general_solver(
-    n, k, seed, C, kernel, epochs, schedule, weights, margins
+    n, k, seed, C, kernel, max_iter, schedule, weights, margins
 ):
     k = min(n, k)
     X, y = data(n, k, seed, dimensions=3)  # with duplicates of conflicting labels and zero vectors
     delta, weight = margins_and_weights(k, n, y, seed, margins, weights, (0.5, 1, 2.5))
     K = rbf(X) if kernel == "rbf" else X @ X.T
-    settings = {"C": C, "schedule": schedule, "cost_matrix": delta if margins else None}
-    model = converged(**settings) if epochs is None else larank("precomputed", max_iter=epochs, **settings)
+    settings = {"C": C, "solver": LaRank(schedule=schedule), "label_costs": delta if margins else None}
+    model = larank("precomputed", max_iter=max_iter, **settings) if max_iter else converged(**settings)
     result = model.fit(K, y, weight).result_
     assert_feasible(model, y, C * weight)
     assert_certificate(model, K, y, C * weight, delta, violated=1, kappa=0.0)
-    assert result.status == ("converged" if epochs is None else "completed")
-    assert result.iterations == epochs or not epochs
+    assert result.status == ("completed" if max_iter else "converged")
+    assert result.iterations == max_iter or not max_iter
     duals = [point.dual for point in result.history]
     assert (np.diff(duals) >= -1e-9 * max(duals)).all()
     for point in result.history:
@@ -56,13 +56,14 @@ def test_the_certificate_is_what_the_formulas_say_and_a_small_gap_the_optimum_of
         best = kernel_optimum(K, y, C * weight, delta)
         assert result.dual <= best * (1 + 2e-7) + 1e-9 * C
         assert result.primal >= best * (1 - 2e-7) - 1e-9 * C
-        assert epochs or (result.dual, result.primal) == pytest.approx((best, best), rel=2e-7, abs=1e-9 * C)
-    assert epochs or result.relative_gap <= 1e-7
+        assert max_iter or (result.dual, result.primal) == pytest.approx((best, best), rel=2e-7, abs=1e-9 * C)
+    assert max_iter or result.relative_gap <= 1e-7
 
 
-def test_the_result_counts_the_work():
+def test_the_result_counts_the_work(monkeypatch):
     X, y = data(400, 3)
-    model = larank(batch_size=100).fit(X, y)
+    monkeypatch.setattr(LaRankClassifier, "_BATCH_SIZE", 100)
+    model = larank().fit(X, y)
     counts = model.result_.operations
     assert counts["process_new"] == 400
     assert counts["process_old"] > 0
@@ -86,33 +87,28 @@ def test_the_steps_of_a_linear_stream_are_counted_once_however_often_a_model_is_
     assert 0 < counts["finishing_steps"] < 10 * whole["finishing_steps"]  # of the last call, not of all 120
 
 
-def test_by_default_the_gap_to_stop_at_is_the_cost():
-    X, y = data(300, 3)
-    for C in (0.1, 10.0):
-        model = larank(C=C).fit(X, y)
-        assert model.result_.gap <= C
-        assert model.result_.status == "converged"
-
-
 def test_one_pass_comes_close_and_more_passes_closer():
     X, y = data(400, 4)
     best = larank(tol=1e-4).fit(X, y).result_.dual
-    one, three = (larank(max_iter=epochs).fit(X, y).result_.dual for epochs in (1, 3))
+    one, three = (larank(max_iter=passes).fit(X, y).result_.dual for passes in (1, 3))
     assert 0.85 * best < one < three <= best * (1 + 1e-9)
 
 
 def test_without_reprocessing_it_is_process_new_alone():
     """test_forgetting spells the algorithm out, test_perceptron_session compares it with passive-aggressive."""
-    (X, labels), settings = data(300, 4, dimensions=3), {"shuffle": False}
-    model = larank("precomputed", schedule="fixed", n_reprocess=0, **settings).fit(rbf(X), labels)
+    X, labels = data(300, 4, dimensions=3)
+    model, same = (
+        larank("precomputed", solver=solver).partial_fit(rbf(X), labels)
+        for solver in (LaRank(schedule="fixed", n_reprocess=0), LaRank(operations="new"))
+    )
     counts = model.result_.operations
     assert (counts["process_new"], counts["process_old"], counts["optimize"]) == (300, 0, 0)
-    assert_same_model(model, larank("precomputed", operations="new", **settings).fit(rbf(X), labels))
+    assert_same_model(model, same)
 
 
 def test_operations_are_a_name_or_any_collection_of_names_and_each_kind_helps():
     given = ["new", ["new", "old"], {"optimize", "new"}, ("old", "new", "optimize")]
-    results = [larank(operations=operations).fit(*data(500, 4)).result_ for operations in given]
+    results = [larank(solver=LaRank(operations=operations)).fit(*data(500, 4)).result_ for operations in given]
     names = {"process_new": "new", "process_old": "old", "optimize": "optimize"}
     for operations, result in zip(given, results, strict=True):
         made = {names[name] for name in names if result.operations[name]}
@@ -139,7 +135,8 @@ def test_rows_without_values_are_examples_like_others():
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_stands_in_memory_that_was_never_written_does_not_matter(jobs, monkeypatch):
     some, labels = data(200, 3, dimensions=2)
-    model, allocate = larank("precomputed", n_jobs=jobs, batch_size=32, max_iter=2), np.empty
+    model, allocate = larank("precomputed", n_jobs=jobs, max_iter=2), np.empty
+    monkeypatch.setattr(LaRankClassifier, "_BATCH_SIZE", 32)
     clean = clone(model).fit(some @ some.T, labels)
 
     def poisoned(shape, dtype=float, *arguments, **options):
@@ -153,8 +150,9 @@ def test_what_stands_in_memory_that_was_never_written_does_not_matter(jobs, monk
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @pytest.mark.parametrize("begin", ["fit", "partial_fit"])
-def test_the_dual_never_falls_when_a_saved_model_goes_on(kernel, begin, tmp_path):
-    model = getattr(larank(kernel, gamma=0.3, memory_limit=2e5, batch_size=16, average=False), begin)(X[:60], y[:60])
+def test_the_dual_never_falls_when_a_saved_model_goes_on(kernel, begin, tmp_path, monkeypatch):
+    monkeypatch.setattr(LaRankClassifier, "_BATCH_SIZE", 16)
+    model = getattr(larank(kernel, gamma=0.3, memory_limit=2e5, average=False), begin)(X[:60], y[:60])
     models.save(model, tmp_path / "model.larank")
     gram = rbf(X) if kernel == "rbf" else X @ X.T
     for each in (model, models.load(tmp_path / "model.larank")):
@@ -195,9 +193,10 @@ def test_a_sparse_stream_stays_sparse_from_a_first_batch_of_one_class():
     assert model.support_vectors_.shape[1] == 5000
 
 
-def test_a_large_batch_size_is_no_slower_than_the_memory_allows():
+def test_large_blocks_are_no_slower_than_the_memory_allows(monkeypatch):
     X, y = clouds(500)
-    model = LaRankClassifier(batch_size=10**8, gamma=0.5, max_iter=1, random_state=0, n_jobs=1).fit(X, y)
+    monkeypatch.setattr(LaRankClassifier, "_BATCH_SIZE", 10**8)
+    model = LaRankClassifier(gamma=0.5, max_iter=1, random_state=0, n_jobs=1).fit(X, y)
     assert model.result_.kernel_values == 500 * 501 // 2  # one block
 
 

@@ -249,7 +249,9 @@ class Parameter:
 
     def documented(self) -> str:
         """Return the entry of the docstring's section."""
-        return f"{self.name} : {self.form}\n" + textwrap.indent(textwrap.fill(self.text, 108), "    ")
+        return f"{self.name} : {self.form}\n" + textwrap.indent(
+            textwrap.fill(self.text, 108, break_on_hyphens=False), "    "
+        )
 
 
 @dataclass(frozen=True)

@@ -14,103 +14,99 @@ _PARAGRAPHS = {
 n_components_ : int
     The number of features. A kernel that is zero on all examples has one feature, which is zero.
 trace_error_ : float
-    The certificate: the share of the trace of the kernel matrix of all training examples that the features leave, the
-    sum of ``k(x, x) - |z(x)|^2`` over that of ``k(x, x)``.
+    The certificate, between 0 and 1: the fraction of the trace of the kernel matrix of all training examples that the
+    features do not reproduce, the sum of ``k(x, x) - |z(x)|^2`` divided by the sum of ``k(x, x)``.
 gamma_ : float
     The value used for `gamma`.""",
     "model": """\
 classes_ : ndarray of shape (n_classes,)
-    The labels.
+    The labels, sorted.
 support_ : ndarray
-    The support patterns, as numbers of examples in `X` or in the stream of `partial_fit`, not ordered by class.
+    Indices of the support vectors in `X`, or in the stream of `partial_fit`; they are not ordered by class.
 support_vectors_ : ndarray, csr_matrix or list
-    The support patterns; not with the kernel "precomputed".
+    The support vectors; not available with the kernel "precomputed".
 gamma_ : float
     The value used for `gamma`.
 n_iter_ : int
-    The passes over the data, rounded up.""",
+    The number of passes over the data, rounded up.""",
     "n_support_": """\
 n_support_ : ndarray of shape (n_classes,)
-    The number of support patterns of each class.""",
+    The number of support vectors of each class.""",
     "coef_": """\
 coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) with two classes
-    The weights, with the kernel "linear". With two classes, those of the second minus those of the first.""",
+    The weights, available with the kernel "linear". With two classes, the weights of the second class minus the weights
+    of the first.""",
     "intercept_": """\
 intercept_ : ndarray of shape (n_classes,), or (1,) with two classes
-    The biases, zero without `fit_intercept`. With two classes, that of the second minus that of the first.""",
+    The biases, zero without `fit_intercept`. With two classes, the bias of the second class minus the bias of the
+    first.""",
     "result_": """\
 result_ : Result
     The certificate: objectives, gap, counts, seconds and the history.""",
     # Arguments of methods
     "unlabelled": """\
 X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
-    The examples. float32 data make float32 kernel values and features, which are faster. With ``kernel="precomputed"``
-    it is the square matrix of kernel values.""",
+    The examples. float32 data give float32 kernel values and features, which are faster to compute. With
+    ``kernel="precomputed"`` X is the square matrix of kernel values.""",
     "examples": """\
 X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
-    The examples. float32 data make float32 kernel values, which are faster. With ``kernel="precomputed"`` it is the
-    square matrix of kernel values.
+    The examples. float32 data give float32 kernel values, which are faster to compute. With ``kernel="precomputed"`` X
+    is the square matrix of kernel values.
 y : array of shape (n_samples,)
-    The labels: integers, strings, booleans.""",
+    The labels: integers, strings or booleans.""",
     "validation": """\
 validation : (X, y), optional
-    Examples whose error goes into the history, some times per epoch.""",
+    Held-out examples. Their error is recorded in the history, about 20 times per pass.""",
     "certify": """\
 certify : bool or "auto", default="auto"
     Whether to compute both objectives on all examples after training, which takes as many kernel values as examples
     times support vectors. "auto" computes the primal objective on a random sample of the examples if all of them would
     take more than a twentieth of the time of training; `result_.exact` is then False, and `result_.primal_error` is the
-    standard error. If False, `result_` holds an estimate made during training.""",
+    standard error. If False, `result_` has an estimate made during training.""",
     "checkpoint": """\
 checkpoint : path-like, optional
-    A file that the state of training is written to now and then, and at the end, so that nothing is lost where the
-    process is killed. It must not be there yet, unless `resume` is True; `fit` does not remove it.
+    File for the state of training, written regularly and at the end, so that training can continue if the process is
+    killed. The file must not exist unless `resume` is True. `fit` does not remove it.
 every : float, default=30.0
-    The seconds between two checkpoints, at least; more where they would take over 2 % of the time.
+    Minimum number of seconds between two checkpoints. It is increased if writing would take more than 2 % of the time.
 resume : bool, default=False
-    Whether to go on from `checkpoint`, which must be of the same data and parameters, but for `time_limit`, `max_iter`,
-    `n_jobs` and `verbose`. Where the file is not there, training starts from the beginning.""",
+    Whether to continue from `checkpoint`, if that file exists. Data and parameters must be the same, except
+    `time_limit`, `n_jobs`, `verbose` and, with `tol`, `max_iter`.""",
     "sample_weight": """\
 sample_weight : array of shape (n_samples,), optional
     Factors on ``C`` per example, not negative.""",
-    "hull_weight": """\
-sample_weight : array of shape (n_samples,), optional
-    How often each example is there, not negative: one of weight zero is left out. Beyond that weights change nothing,
-    for a convex hull with an example twice, or half of it, is the same.""",
     "fitted": """\
 Returns
 -------
 object
-    Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.""",
+    The fitted estimator itself. A `TrainingWarning` reports if training ended early; the model is valid in any case.""",
     "path": """\
 Parameters
 ----------
 X, y, sample_weight
-    As for `fit`.
+    As in `fit`.
 Cs : iterable of float
-    The costs, in any order.
+    Values of `C`, all above 0. Models are trained in increasing order and returned in the given order.
 
 Returns
 -------
 list of estimators
-    The fitted models, in the order of `Cs`. Ctrl-C ends the path: models for larger costs are missing, unless
-    `on_interrupt` has it raise.""",
+    The fitted models. Ctrl-C ends the path: models for larger values are missing, unless `on_interrupt` raises.""",
     "stream": """\
-Calls with parts of a stream make the same model as one call with all of it, or as one epoch of `fit` without `shuffle`,
-if `gamma` is a number and kernel values are the same to the last digit. Those made of inner products may not be; then
-the models differ as with another seed. A class takes part from its first example on; examples that come while there is
-no other class teach nothing. There is no certificate from scratch:
-`result_` holds an estimate.
+Calls with parts of a stream give the same model as one call with all of it, if `gamma` is a number and kernel values
+are the same to the last digit. Kernel values made of inner products may differ in the last digit; the models then differ as
+with another seed. A class takes part from its first example on; examples have no effect as long as there is only one
+class. Objectives are not computed from scratch: `result_` has an estimate.
 
 Parameters
 ----------
 X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
-    As for `fit`. With ``kernel="precomputed"`` column j is the kernel value with example j of the stream; the examples
-    of this call are the next ones. Columns of examples to come may be there; they must be finite and are not used.
+    The examples, as in `fit`. With ``kernel="precomputed"`` column j has the kernel values with example j of the
+    stream, and the examples of this call are the next ones. Columns of later examples are not used, but must be finite.
 y : array of shape (n_samples,)
-    The labels; those never seen before are new classes.
+    The labels. A label that did not occur before is a new class.
 classes : array, optional
-    Labels that may come later, so that `decision_function` has a column for them already.""",
+    Labels that may occur later, so that `decision_function` has a column for each of them from the beginning.""",
 }
 
 

@@ -143,8 +143,7 @@ def is_persistable(estimator: Any) -> bool:
     cls = type(estimator)
     if cls.__module__ == "sklearn.pipeline":
         _register_pipelines()
-    is_subclass = library_class(cls) not in (None, cls)
-    return not is_subclass and cls.__name__ in _registry and _registry[cls.__name__].cls is cls
+    return cls.__name__ in _registry and _registry[cls.__name__].cls is cls
 
 
 def _why_not_persistable(estimator: Any) -> str:

@@ -243,6 +243,11 @@ class HullerClassifier(Stopping, OnlineClassifier):
         lower bound of what it can become. The hard margin SVM of one problem has the objective ``1 / optimum``. `dual`
         is zero as long as the model does not separate the classes.
 
+    Notes
+    -----
+    A `sample_weight` of zero excludes an example; other weights have no effect, because the convex hull of a set does
+    not depend on how often a point is in it.
+
     References
     ----------
     Bordes. New Algorithms for Large-Scale Support Vector Machines. PhD thesis, 2010, section 4.1.

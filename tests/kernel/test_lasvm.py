@@ -14,10 +14,10 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
 
 from checks import coefficients, signs_of
-from larank import ActiveLearner, LaSVMClassifier, MemoryLimitError
-from larank.active import AutoActive
+from larank import ActiveLearner, LaSVM, LaSVMClassifier, MemoryLimitError
+from larank.active import Active, AutoActive, Gradient, Random
 from larank.kernel.bias import least_loss_bias
-from larank.kernel.lasvm import LaSVM
+from larank.kernel.lasvm import OnlineLaSVM
 from larank.training import TrainingWarning
 from references.optima import one_vs_rest_certificate
 
@@ -33,9 +33,9 @@ def lasvm(kernel="rbf", **parameters):
     return LaSVMClassifier(kernel, **{"gamma": 0.5, "random_state": 0, "n_jobs": 1, **parameters})
 
 
-def exact(kernel="rbf", **parameters):
+def exact(kernel="rbf", tau=1e-7, tol=1e-6, **parameters):
     """As many passes as it takes, with a finishing step after each."""
-    return lasvm(kernel, **{"tau": 1e-7, "stop": "gap", "tol": 1e-6, **parameters})
+    return lasvm(kernel, solver=LaSVM(tau=tau), tol=tol, **parameters)
 
 
 def noise(n, features=3, classes=2):
@@ -113,7 +113,7 @@ def test_more_classes_reach_the_svm_of_each_against_the_rest(kernel):
 
 def test_one_pass_and_a_finish_are_near_the_svm():
     optimum = dual_of(SVC(C=2.0, gamma=0.5, tol=1e-8).fit(X[two], y[two]), rbf_kernel(X[two], gamma=0.5))
-    duals = [lasvm(C=2.0, max_iter=epochs).fit(X[two], y[two]).result_.dual for epochs in (1, 2, 10)]
+    duals = [lasvm(C=2.0, max_iter=passes).fit(X[two], y[two]).result_.dual for passes in (1, 2, 10)]
     assert 0.95 * optimum < duals[0] <= duals[-1] * (1 + 1e-6)
     assert duals[-1] == pytest.approx(optimum, rel=1e-4)
 
@@ -147,17 +147,17 @@ def test_the_certificate_is_that_of_the_model(n, k, seed, C, finish):
     assert result.violation == pytest.approx(violation, abs=1e-6)
     assert result.gap >= -1e-9 * primal
     assert (model.delta_ >= 0).all()
-    assert not finish or (model.delta_ <= model.tau).all()
+    assert not finish or (model.delta_ <= LaSVM().tau).all()
 
 
 @pytest.mark.parametrize("finish", [True, False])
-@pytest.mark.parametrize("epochs", [1, 2, 5])
-def test_as_many_epochs_are_made_as_asked_for(epochs, finish):
-    model = lasvm(max_iter=epochs, finish=finish).fit(X, y)
-    assert model.n_iter_ == epochs
-    assert model.result_.iterations == epochs
+@pytest.mark.parametrize("passes", [1, 2, 5])
+def test_as_many_passes_are_made_as_asked_for(passes, finish):
+    model = lasvm(max_iter=passes, finish=finish).fit(X, y)
+    assert model.n_iter_ == passes
+    assert model.result_.iterations == passes
     assert model.result_.status == "completed"
-    assert model.result_.operations["process"] >= epochs * (len(X) - 10)
+    assert model.result_.operations["process"] >= passes * (len(X) - 10)
     assert finish or not model.result_.operations["finishing_steps"]
 
 
@@ -171,16 +171,16 @@ def test_delta_is_a_violation_and_so_not_negative():
 
 def test_delta_max_bounds_the_uncertainty_without_a_finish():
     loose = lasvm(C=10.0, finish=False, max_iter=1).fit(X, y)
-    tight = lasvm(C=10.0, finish=False, max_iter=1, delta_max=0.05).fit(X, y)
+    tight = lasvm(C=10.0, finish=False, max_iter=1, solver=LaSVM(delta_max=0.05)).fit(X, y)
     assert tight.delta_.max() <= 0.05 < loose.delta_.max()
     assert tight.result_.operations["reprocess"] > loose.result_.operations["reprocess"]
     certificate(tight, X, y)
 
 
 @pytest.mark.parametrize("budget", [1, 2, 3, 5, 20])
-@pytest.mark.parametrize("selection", ["random", "active", "gradient"])
-def test_the_certificate_is_that_of_all_classes_even_if_not_all_were_met(selection, budget):
-    result = (model := lasvm(label_budget=budget, selection=selection, random_state=1).fit(X, names[y])).result_
+@pytest.mark.parametrize("strategy", [Random, Active, Gradient])
+def test_the_certificate_is_that_of_all_classes_even_if_not_all_were_met(strategy, budget):
+    result = (model := lasvm(selection=strategy(budget=budget), random_state=1).fit(X, names[y])).result_
     expected = certificate(model, X, names[y])
     np.testing.assert_allclose([result.primal, result.dual, result.violation], expected, rtol=1e-6, atol=1e-9)
 
@@ -188,7 +188,7 @@ def test_the_certificate_is_that_of_all_classes_even_if_not_all_were_met(selecti
 @pytest.mark.parametrize("status", ["time_limit", "interrupted"])
 def test_an_end_in_the_middle_of_finishing_leaves_a_valid_model(status, monkeypatch):
     monkeypatch.setattr("larank.kernel.lasvm._FINISHING_STEPS", 3)
-    (some, labels), finish_some, calls, clock = noise(600, 2, 3), LaSVM._finish_some, [], [0.0]
+    (some, labels), finish_some, calls, clock = noise(600, 2, 3), OnlineLaSVM._finish_some, [], [0.0]
 
     def watched(self, training):
         calls.append(0)
@@ -198,7 +198,7 @@ def test_an_end_in_the_middle_of_finishing_leaves_a_valid_model(status, monkeypa
         return finish_some(self, training)
 
     monkeypatch.setattr("larank.training.loop.time.perf_counter", lambda: clock[0])
-    monkeypatch.setattr(LaSVM, "_finish_some", watched)
+    monkeypatch.setattr(OnlineLaSVM, "_finish_some", watched)
     with pytest.warns(TrainingWarning, match="time_limit|interrupt"):
         model = lasvm(C=100.0, time_limit=5.0).fit(some, labels)
     assert model.result_.status == status
@@ -220,7 +220,7 @@ def test_queries_reach_as_far_as_the_bias_is_uncertain():
             return super().choose(margins, reach)
 
     model = lasvm(C=10.0, finish=False)
-    learner = ActiveLearner(model, X[two], selection=Watching(), random_state=0, budget=40)
+    learner = ActiveLearner(model, X[two], selection=Watching(budget=40), random_state=0)
     expected = []
     while learner.remaining:
         if len(getattr(model, "classes_", [])) == 2:
@@ -249,21 +249,27 @@ def test_where_tau_is_the_limit_training_ends_and_says_so():
     assert model.result_.status == "precision"
 
 
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(LaSVMClassifier, "_BATCH_SIZE", 8)
+
+
+@pytest.mark.usefixtures("small_blocks")
 def test_a_model_for_whose_finish_there_is_no_room_is_kept_unfinished():
     X, y = noise(300, 5)
-    settings = {"gamma": "scale", "batch_size": 8}
-    plain = lasvm(finish=False, **settings).fit(X, y)
+    plain = lasvm(finish=False, gamma="scale").fit(X, y)
     for limit in range(60_000, 400_000, 10_000):
         try:
-            lasvm(finish=False, memory_limit=limit, **settings).fit(X, y)
+            lasvm(finish=False, memory_limit=limit, gamma="scale").fit(X, y)
         except MemoryLimitError:
             continue
         break
     with pytest.warns(TrainingWarning, match="the model is not finished: memory_limit must be at least"):
-        model = lasvm(memory_limit=limit, **settings).fit(X, y)
+        model = lasvm(memory_limit=limit, gamma="scale").fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
 
 
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(("size", "classes"), [(300, 2), (500, 2), (300, 4)])
 def test_the_memory_that_a_finish_asks_for_is_enough(size, classes):
     X, y = noise(size, 5, classes)
@@ -272,7 +278,7 @@ def test_the_memory_that_a_finish_asks_for_is_enough(size, classes):
         """Return the limits that warnings ask for."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            lasvm(gamma="scale", memory_limit=limit, batch_size=8).fit(X, y)
+            lasvm(gamma="scale", memory_limit=limit).fit(X, y)
         return [int(re.search(r"memory_limit must be at least (\d+) bytes", str(each.message))[1]) for each in caught]
 
     unfinished = 0
@@ -326,7 +332,7 @@ def test_noisy_problems_with_small_costs_converge(seed):
     X, y = random.normal(size=(30, 2)), random.integers(0, classes, 30)
     y[:classes] = range(classes)
     assert exact(tau=1e-10, tol=1e-5, max_iter=10000, **settings).fit(X, y).result_.status == "converged"
-    certified, plain = (lasvm(certify=certify, **settings).fit(X, y).intercept_ for certify in (True, False))
+    certified, plain = (lasvm(**settings).fit(X, y, certify=certify).intercept_ for certify in (True, False))
     np.testing.assert_array_equal(certified, plain)
 
 
@@ -345,14 +351,15 @@ def test_no_bias_has_less_loss(seed):
     assert loss(least_loss_bias(scores, y, costs)) <= least + 1e-9
 
 
-def test_finishing_ends_where_features_are_far_from_the_origin():
+def test_finishing_ends_where_features_are_far_from_the_origin(monkeypatch):
     random = np.random.RandomState(0)
     X, y = random.normal(loc=100, size=(80, 2)), random.randint(0, 2, 80)
-    with pytest.warns(TrainingWarning, match=r"steps of finishing, 1000 for each support vector; .*scale"):
+    with pytest.warns(TrainingWarning, match=r"steps of finishing, 1000 for each support vector. .*Scale"):
         model = lasvm("poly", gamma="scale").fit(X, y)
     assert model.result_.status == "max_iter"
+    monkeypatch.setattr("larank.kernel.lasvm._STEPS_PER_VECTOR", 10)
     with pytest.warns(TrainingWarning, match="steps of finishing, 10 for each"):
-        few = lasvm("poly", gamma="scale", max_iter=10).fit(X, y)
+        few = lasvm("poly", gamma="scale").fit(X, y)
     assert few.result_.operations["finishing_steps"] < model.result_.operations["finishing_steps"] < 200_000
 
 

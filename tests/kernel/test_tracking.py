@@ -61,7 +61,7 @@ def test_the_gap_is_below_the_bound_for_any_norms_and_costs(n, seed, kernel, C, 
     labels = np.concatenate([[0, 1], random.integers(0, 3, n - 2)])
     weight = random.uniform(0.1, 3, n) if weighted else None
     for certify in (True, False):
-        model = tracking(kernel, C=C, n_steps=2, certify=certify).fit(some, labels, sample_weight=weight)
+        model = tracking(kernel, C=C, n_steps=2).fit(some, labels, sample_weight=weight, certify=certify)
         assert (model.gap_ >= -1e-12).all()
         assert (model.gap_ <= model.bound_ + 1e-12).all()
         total = C * (n if weight is None else weight.sum())

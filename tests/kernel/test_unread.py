@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from checks import assert_same_model, assert_same_result
-from larank import LaSVMClassifier
+from larank import LaSVM, LaSVMClassifier
 from larank.kernel.stream import KernelFeed
 
 random = np.random.RandomState(0)
@@ -51,7 +51,7 @@ def test_nothing_is_finished_until_somebody_reads():
 
 def test_parameters_set_after_training_do_not_change_an_unread_model():
     model, other = streamed(lasvm()), streamed(lasvm())
-    model.set_params(finish=False, tau=1.0)
+    model.set_params(finish=False, solver=LaSVM(tau=1.0))
     assert_same_model_and_result(model, other)
 
 

@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.base import BaseEstimator
 
+from larank.base import Estimator
 from larank.data import data_directory
 from larank.data.columns import ConllFile, read_conll
 from larank.data.models import load, persistable, save
@@ -438,7 +438,7 @@ def test_templates_have_names_and_general_ones_serve_all_columns():
 
 
 @persistable(state_=anything)
-class Holder(BaseEstimator):
+class Holder(Estimator):
     """An estimator that has nothing but the state of an encoder."""
 
 

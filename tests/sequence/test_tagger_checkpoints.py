@@ -13,7 +13,7 @@ import larank.sequence.corpora
 import larank.sequence.training
 from checks import IS_NIGHTLY
 from killing import Killed, killed_after, killed_again_and_again
-from larank import SequenceTagger
+from larank import Greedy, SequenceTagger
 from larank.data.columns import ConllFile, write_conll
 from larank.data.models import ModelFileError
 from larank.sequence.features import TemplateEncoder
@@ -40,28 +40,28 @@ ROWS = np.random.RandomState(0).randn(sum(map(len, y)), 6), [len(tags) for tags 
 
 FILE = None  # stands for a file of X and y
 WAYS = {
-    "exact": ({"epochs": 3}, X),
-    "exact, order 2, constraints": ({"epochs": 2, "order": 2, "constraints": "BIO"}, X),
-    "one pass, as it comes": ({"shuffle": False}, X),
-    "greedy": ({"inference": "greedy", "order": 3, "epochs": 3}, X),
-    "greedy, own history": ({"inference": "greedy", "history": "predicted", "epochs": 2}, X),
-    "numbers": ({"epochs": 2}, NUMBERS),
-    "rows": ({"epochs": 2, "label_costs": {("O", "B-X"): 3.0}}, ROWS),
-    "little memory": ({"epochs": 4, "memory_limit": 30_000}, X),
-    "little memory, numbers": ({"epochs": 3, "memory_limit": 30_000}, NUMBERS),
-    "gap": ({"stop": "gap", "tol": 1e-4}, X),
-    "gap, numbers": ({"stop": "gap", "C": 1.0, "tol": 1e-3}, NUMBERS),
-    "gap, little memory": ({"stop": "gap", "tol": 0.2, "max_iter": 8, "memory_limit": 60_000}, X),
-    "greedy, gap": ({"stop": "gap", "inference": "greedy", "tol": 1e-2}, X),
-    "passive-aggressive": ({"solver": "passive-aggressive", "epochs": 2}, X),
-    "perceptron": ({"solver": "perceptron", "epochs": 3, "inference": "greedy"}, X),
-    "averaged perceptron": ({"solver": "perceptron", "average": True, "epochs": 3}, X),
-    "file": ({"epochs": 3, "n_jobs": 2}, FILE),
-    "file, read in every epoch": ({"epochs": 3, "memory_limit": 20_000, "n_jobs": 2}, FILE),
-    "file, read in every epoch, one job": ({"epochs": 3, "memory_limit": 20_000, "n_jobs": 1}, FILE),
-    "file, greedy": ({"epochs": 2, "inference": "greedy", "constraints": "BIO", "n_jobs": 1}, FILE),
-    "file, gap": ({"stop": "gap", "tol": 1e-3, "n_jobs": 2}, FILE),
-    "file, averaged perceptron": ({"solver": "perceptron", "average": True, "epochs": 3, "n_jobs": 1}, FILE),
+    "exact": ({"max_iter": 3}, X),
+    "exact, order 2, constraints": ({"max_iter": 2, "order": 2, "constraints": "BIO"}, X),
+    "one pass": ({}, X),
+    "greedy": ({"inference": "greedy", "order": 3, "max_iter": 3}, X),
+    "greedy, own history": ({"inference": Greedy("predicted"), "max_iter": 2}, X),
+    "numbers": ({"max_iter": 2}, NUMBERS),
+    "rows": ({"max_iter": 2, "label_costs": {("O", "B-X"): 3.0}}, ROWS),
+    "little memory": ({"max_iter": 4, "memory_limit": 30_000}, X),
+    "little memory, numbers": ({"max_iter": 3, "memory_limit": 30_000}, NUMBERS),
+    "gap": ({"tol": 1e-4}, X),
+    "gap, numbers": ({"C": 1.0, "tol": 1e-3}, NUMBERS),
+    "gap, little memory": ({"tol": 0.2, "max_iter": 8, "memory_limit": 60_000}, X),
+    "greedy, gap": ({"inference": "greedy", "tol": 1e-2}, X),
+    "passive-aggressive": ({"solver": "passive-aggressive", "max_iter": 2}, X),
+    "perceptron": ({"solver": "perceptron", "max_iter": 3, "inference": "greedy"}, X),
+    "averaged perceptron": ({"solver": "perceptron", "average": True, "max_iter": 3}, X),
+    "file": ({"max_iter": 3, "n_jobs": 2}, FILE),
+    "file, read in every epoch": ({"max_iter": 3, "memory_limit": 20_000, "n_jobs": 2}, FILE),
+    "file, read in every epoch, one job": ({"max_iter": 3, "memory_limit": 20_000, "n_jobs": 1}, FILE),
+    "file, greedy": ({"max_iter": 2, "inference": "greedy", "constraints": "BIO", "n_jobs": 1}, FILE),
+    "file, gap": ({"tol": 1e-3, "n_jobs": 2}, FILE),
+    "file, averaged perceptron": ({"solver": "perceptron", "average": True, "max_iter": 3, "n_jobs": 1}, FILE),
 }
 
 
@@ -148,10 +148,10 @@ def test_a_checkpoint_of_another_training_is_refused_with_what_differs(path, fil
         (path, {}, (X[::-1], y[::-1]), "of other data: X is .* as it was, with other values; y is .* as it was, with"),
         (path, {}, (X, flipped), f"other data: y is 60 sequences of {tokens} tokens with 7 labels as it was, with oth"),
         (path, {}, (X, y, np.linspace(1, 2, 60)), r"sample_weight is an array of float64 and shape \(60,\) as it was"),
-        (of_file, {"epochs": 1}, (file,), f"is of other data: X was a file of {size} bytes, and is a file of"),
+        (of_file, {"max_iter": None}, (file,), f"is of other data: X was a file of {size} bytes, and is a file of"),
     ):
         with pytest.raises(ModelFileError, match=message):
-            SequenceTagger(**{"epochs": 3, "random_state": 0, **parameters}).fit(
+            SequenceTagger(**{"max_iter": 3, "random_state": 0, **parameters}).fit(
                 *data, checkpoint=checkpoint, resume=True
             )
 
@@ -181,7 +181,7 @@ def _changed(value, random):
 def test_a_state_that_makes_no_sense_is_refused_or_harmless(way, path, monkeypatch):
     """The fingerprints of the file are right, so the values themselves are checked."""
     parameters, some = WAYS[way]
-    # With stop="gap", rounds begin later.
+    # Rounds to a gap begin later.
     kill(monkeypatch, path, some, y, states=12 if way == "gap" else 5, **parameters)
     content, read, random = path.read_bytes(), CheckpointFile._read, np.random.RandomState(0)
 

@@ -78,6 +78,7 @@ __version__ = version("larank")
 _HOME = {
     "ActiveLearner": "larank.active",
     "AmbiguousClassifier": "larank.ambiguous.classifier",
+    "BlockSteps": "larank.parameters",
     "CertificateWarning": "larank.training",
     "CheckpointWarning": "larank.training",
     "ConceptLabeler": "larank.ambiguous.concepts",
@@ -85,7 +86,9 @@ _HOME = {
     "KernelPCAMap": "larank.maps",
     "KernelPassiveAggressive": "larank.kernel.perceptrons",
     "KernelPerceptron": "larank.kernel.perceptrons",
+    "LaRank": "larank.parameters",
     "LaRankClassifier": "larank.kernel.larank",
+    "LaSVM": "larank.kernel.lasvm",
     "LaSVMClassifier": "larank.kernel.lasvm",
     "LabellingRecord": "larank.active.record",
     "LinearMulticlassSVC": "larank.linear.sdm",

@@ -23,7 +23,7 @@ from larank import declare
 from larank.blocks.provider import BYTES, read_only
 from larank.blocks.ranges import LARGEST_COST, check_features, uneven_features
 from larank.data.schema import Schema, Scope, count, optional, texts
-from larank.declare import Declared, fitted
+from larank.declare import Declared, ParameterError, as_float, fitted
 from larank.publishing import of_one_model
 from larank.sparse import canonical_csr, check_sparse
 from larank.training import Outcome
@@ -101,6 +101,9 @@ class Estimator(BaseEstimator, Declared):  # type: ignore[misc]
         "because its fit calls no callbacks of scikit-learn. Give them to the Pipeline or the search that contains it, "
         "which calls them before and after fit"
     )
+
+    def _check_together(self) -> None:
+        """Raise a ParameterError for values of parameters that cannot be combined."""
 
     def _why_no_stream(self) -> str:
         """Return which parameter value rules out `partial_fit` and what to set instead, or "" if none does."""
@@ -385,18 +388,33 @@ def check_two_classes(y: NDArray[Any], costs: NDArray[np.float64]) -> None:
         raise ValueError("sample_weight and class_weight must leave at least two classes with a weight above zero")
 
 
-def checked_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> NDArray[np.float64]:
-    """The cost matrix as an array, or an error that says what is wrong with it."""
-    try:
-        delta = np.asarray(cost_matrix, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"cost_matrix must be an array of numbers or None, got {cost_matrix!r}") from None
+def checked_label_costs(
+    label_costs: ArrayLike | Mapping[tuple[Any, Any], float], classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the required margins as a matrix in the order of the classes, or raise if something is wrong with them."""
+    n_classes = len(classes)
+    if isinstance(label_costs, Mapping):
+        delta = 1 - np.eye(n_classes)
+        columns = {label: column for column, label in enumerate(classes.tolist())}
+        for pair, cost in label_costs.items():
+            if not isinstance(pair, tuple) or len(pair) != 2 or any(label not in columns for label in pair):
+                raise ParameterError(
+                    "label_costs", f"must map pairs of labels to margins; got the key {pair!r} with labels {[*columns]}"
+                )
+            delta[columns[pair[0]], columns[pair[1]]] = as_float(cost)
+    else:
+        try:
+            delta = np.asarray(label_costs, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ParameterError(
+                "label_costs", f"must be a mapping, an array of numbers or None; got {label_costs!r}"
+            ) from None
     if delta.shape != (n_classes, n_classes):
-        raise ValueError(
-            f"cost_matrix must have one row and column per class, shape {(n_classes, n_classes)}; got {delta.shape}"
+        raise ParameterError(
+            "label_costs", f"must have one row and column per class, shape {(n_classes, n_classes)}; got {delta.shape}"
         )
     if not np.isfinite(delta).all() or (delta < 0).any() or delta.diagonal().any():
-        raise ValueError("cost_matrix must hold finite numbers >= 0 with zeros on the diagonal, got others")
+        raise ParameterError("label_costs", "must hold finite numbers >= 0 with zeros on the diagonal; got others")
     return delta
 
 

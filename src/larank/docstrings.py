@@ -9,109 +9,6 @@ from typing import Any, TypeVar
 _Documented = TypeVar("_Documented", bound=Any)
 
 _PARAGRAPHS = {
-    # Parameters of constructors
-    "kernel": """\
-kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
-default="rbf"
-    The kernel. A callable takes two collections of examples and returns the matrix of their kernel values; with it
-    `X` may be any sequence of objects, and rows of a sparse matrix come as a CSR matrix. "laplacian", "chi2" and
-    "intersection" need dense data, the last two without negative features.
-gamma : {"scale", "auto"} or float, default="scale"
-    The coefficient of the kernels other than "linear"; "scale" is ``1 / (n_features * X.var())`` of the first data
-    seen, "auto" is ``1 / n_features``.
-degree : int, default=3
-    The degree of the polynomial kernel; other kernels ignore it.
-coef0 : float, default=0.0
-    The constant of the kernels "poly" and "sigmoid"; other kernels ignore it.""",
-    "C": """\
-C : float, default=1.0
-    The cost of one unit of loss against ``1/2 |w|^2``.""",
-    "hard_C": """\
-C : float, default=1.0
-    The cost of one unit of loss against ``1/2 |w|^2``. Infinity makes margins hard: weights above zero are all the same
-    then, and where the model does not separate the classes, `result_.primal` is infinite, and a warning says so.""",
-    "cost_matrix": """\
-cost_matrix : array of shape (n_classes, n_classes), optional
-    The margin ``Delta(y, y')`` by which the score of class ``y`` must exceed that of ``y'``, in the order of
-    `classes_`; 1 off the diagonal if not given.""",
-    "selection": """\
-selection : {"random", "gradient", "active", "autoactive"} or strategy, default="random"
-    Which example `fit` takes next: any, or of some random ones the one that is most wrong, or nearest to the
-    decision boundary; "autoactive" ends its sample once it has a few near ones. Strategies are in `larank.active`.
-sample_size : int, optional
-    Out of how many random examples a selection other than "random" takes one; 50, or at most 100 with "autoactive".
-label_budget : int, optional
-    How many examples `fit` takes at most. The certificate is that of the problem of all examples.""",
-    "auto_epochs": """\
-epochs : {"auto"} or int, default="auto"
-    The passes over the data, with ``stop="epochs"``. "auto" makes another one while passes are cheap and the last one
-    raised the dual objective by more than 0.1 %; cheap are 20 passes, 100 000 visits and 2e7 kernel values in all.
-    Large data gets one pass, and so do a `selection` that looks at scores and a `label_budget`.
-stop : {"epochs", "gap"}, default="epochs"
-    Whether to stop after `epochs` passes or at a duality gap.""",
-    "epochs": """\
-epochs : int, default=1
-    The passes over the data, with ``stop="epochs"``.
-stop : {"epochs", "gap"}, default="epochs"
-    Whether to stop after `epochs` passes or at a duality gap.""",
-    "tol": """\
-tol : float, optional
-    With ``stop="gap"`` the relative duality gap to stop at; if not given, training stops at a gap of `C`.""",
-    "limits": """\
-max_iter : int, default=1000
-    With ``stop="gap"`` the passes after which training stops with a warning. It is refused with ``stop="epochs"``.
-time_limit : float, optional
-    The seconds after which training stops with a warning.""",
-    "class_weight": """\
-class_weight : dict or "balanced", optional
-    Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.""",
-    "fit_intercept": """\
-fit_intercept : bool, default=False
-    Whether to add 1 to all kernel values, which gives every class a regularised bias.""",
-    "certify": """\
-shuffle : bool, default=True
-    Whether `fit` visits the examples in random order; `partial_fit` never does.
-certify : bool, default=True
-    Whether `fit` ends with computing the objectives from scratch, which takes as many kernel values as examples times
-    support patterns. Otherwise the certificate holds an estimate made on the way.""",
-    "certify_some": """\
-shuffle : bool, default=True
-    Whether `fit` visits the examples in random order; `partial_fit` never does.
-certify : bool or "auto", default="auto"
-    Whether `fit` ends with computing the objectives from scratch, which takes as many kernel values as examples times
-    support patterns. With "auto", where these are many and would take more than a twentieth of the time of training,
-    the primal objective is that of a random sample of the examples: `result_.exact` is then False, and
-    `result_.primal_error` the standard error. With False it is an estimate made on the way.""",
-    "memory": """\
-memory_limit : float, default=2e9
-    The bytes that training may take beside X: support patterns, coefficients, kept kernel values, blocks and the model.
-    Less means more computation; the model is the same up to what rounding of kernel values does to it.
-batch_size : int, default=256
-    The number of examples whose kernel values are computed together. It changes the time, and the model only where
-    rounding of kernel values does.""",
-    "device": """\
-device : {"cpu", "cuda"}, "cuda:N" or torch.device, optional
-    Where to train and predict by block steps, which are matrix products from end to end: "cuda" is a GPU by PyTorch or
-    CuPy, "cpu" the same with NumPy, for comparison. By default the compiled machine trains, in threads. On a device
-    examples are dense, kernels are "linear", "poly", "rbf" or "sigmoid", and `memory_limit` is of its memory.""",
-    "running": """\
-n_jobs : int, optional
-    The threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses. With
-    several, the values of the next batch are computed while this one is worked on.
-random_state : int, RandomState or None, default=None
-    The seed of all that is random: the order of the examples and the choices of the algorithm.
-verbose : int, default=0
-    1 shows a progress bar or, where standard error is no terminal, a line every few seconds.""",
-    "map_memory": """\
-memory_limit : float, default=2e9
-    The bytes for what `fit` makes, beside tiles of kernel values. More is a `MemoryLimitError` that says what would do.
-    `transform` has no limit: it takes its result and tiles.""",
-    "map_running": """\
-n_jobs : int, optional
-    The threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses. Their
-    number does not change the result.
-random_state : int, RandomState or None, default=None
-    The seed of the choice of examples.""",
     # Fitted attributes
     "map_model": """\
 n_components_ : int
@@ -158,6 +55,12 @@ y : array of shape (n_samples,)
     "validation": """\
 validation : (X, y), optional
     Examples whose error goes into the history, some times per epoch.""",
+    "certify": """\
+certify : bool or "auto", default="auto"
+    Whether to compute both objectives on all examples after training, which takes as many kernel values as examples
+    times support vectors. "auto" computes the primal objective on a random sample of the examples if all of them would
+    take more than a twentieth of the time of training; `result_.exact` is then False, and `result_.primal_error` is the
+    standard error. If False, `result_` holds an estimate made during training.""",
     "checkpoint": """\
 checkpoint : path-like, optional
     A file that the state of training is written to now and then, and at the end, so that nothing is lost where the

@@ -92,8 +92,8 @@ class KernelMap(Kernelized, ClassNamePrefixFeaturesOutMixin, TransformerMixin, E
         most=LARGEST_COUNT,
     )
     n_jobs: int | None = parameter(
-        "Number of threads for kernel values. By default as many as BLAS uses; -1 uses all processors. The result does "
-        "not depend on it.",
+        "Number of threads for kernel values. By default as many as BLAS uses; -1 uses all processors. The result "
+        "does not depend on it.",
         default=None,
         check=not_zero,
         form="int",
@@ -313,14 +313,14 @@ class PivotedCholeskyMap(KernelMap):
         below=1,
     )
     pivots: Literal["random", "greedy"] = parameter(
-        '"random" draws candidates in proportion to what is left of their k(x, x), and of half as many again '
-        'as are needed keeps those that lower the trace error most, estimated on a sample. "greedy" takes '
-        "those of which most is left, which serves the worst example best.",
+        '"random" draws candidates in proportion to what is left of their k(x, x), and of half as many again as are '
+        'needed keeps those that lower the trace error most, estimated on a sample. "greedy" takes those of which '
+        "most is left, which serves the worst example best.",
         default="random",
     )
     block_size: int = parameter(
-        "The most pivots that are chosen at a time; there are fewer while few are there or wanted. With 1 "
-        "every choice knows all pivots before.",
+        "The most pivots that are chosen at a time; there are fewer while few are there or wanted. With 1 every "
+        "choice knows all pivots before.",
         default=256,
         least=1,
     )

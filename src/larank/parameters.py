@@ -14,6 +14,7 @@ from larank.declare import (
     LARGEST_COUNT,
     Choice,
     Declared,
+    Flag,
     Number,
     ParameterError,
     Value,
@@ -25,6 +26,8 @@ from larank.declare import (
 )
 
 OPERATIONS = ("new", "old", "optimize")
+TAU = 0.08  # LaRank skips steps on smaller violations in the first pass, for a margin of 1
+MOST_PASSES = 1000  # of training that stops at a gap, unless max_iter is given
 
 # ---- Checks of single values: each takes a name and a value, and raises a ParameterError ----
 
@@ -81,14 +84,14 @@ def is_one_value(value: Any) -> bool:
 
 def _values(name: str, values: Any, check: Callable[[str, Any], Any]) -> list[Any]:
     try:
-        values = list(values)
+        found = list(values)
     except TypeError:
         raise ParameterError(name, f"must be a sequence of numbers; got {values!r}") from None
-    if not values:
+    if not found:
         raise ParameterError(name, "must hold at least one value; got none")
-    for index, value in enumerate(values):
+    for index, value in enumerate(found):
         check(f"{name}[{index}]", value)
-    return values
+    return found
 
 
 def _number_or_values(name: str, value: Any) -> None:
@@ -114,9 +117,7 @@ def device(name: str, value: Any) -> None:
     """Require the name of a device or a device of PyTorch."""
     is_named = isinstance(value, str) and re.fullmatch(r"cpu|cuda(:\d+)?", value)
     if not is_named and type(value).__module__.partition(".")[0] != "torch":
-        raise ParameterError(
-            name, f"must be None, 'cpu', 'cuda', 'cuda:' with a number or a torch.device; got {value!r}"
-        )
+        raise ParameterError(name, f"must be 'cpu', 'cuda', 'cuda:' with a number or a torch.device; got {value!r}")
 
 
 def class_weights(name: str, value: Any) -> None:
@@ -127,6 +128,11 @@ def class_weights(name: str, value: Any) -> None:
         raise ParameterError(name, f"must be None, 'balanced' or a dict from labels to weights; got {value!r}")
     if not all(0 <= as_float(weight) < math.inf for weight in value.values()):
         raise ParameterError(name, f"must not be negative or infinite; got {value!r}. Give each label a number >= 0")
+
+
+def certify(value: Any) -> None:
+    """Require what `fit` accepts as its argument `certify`."""
+    demand("certify", value, Flag(), Choice(("auto",)))
 
 
 def operations(name: str, value: Any) -> None:
@@ -187,8 +193,8 @@ class TimeLimited(Declared, position=3.2):
     """The limit of time of every training."""
 
     time_limit: float | None = parameter(
-        "Maximum training time in seconds, including the certificate. Training that reaches it ends with a valid model "
-        "and a warning. By default there is no limit.",
+        "Maximum training time in seconds, including the certificate. Training that reaches it ends with a valid "
+        "model and a warning. By default there is no limit.",
         default=None,
         above=0,
     )
@@ -208,14 +214,27 @@ class Stopping(Passes, position=3):
     """What ends training: a duality gap, a number of passes, a limit of time."""
 
     tol: float | None = parameter(
-        "Relative duality gap, ``(primal - dual) / primal``, at which training stops. By default `max_iter` passes are "
-        "made, whatever the gap is.",
+        "Relative duality gap, ``(primal - dual) / primal``, at which training stops. By default `max_iter` passes "
+        "are made, whatever the gap is.",
         default=None,
         above=0,
     )
     max_iter: int | None = parameter(
         "Number of passes over the data; with `tol` the largest number, after which training stops with a warning. By "
         "default one pass is made, and at most 1000 with `tol`.",
+        default=None,
+        least=1,
+    )
+
+
+class StoppingAtGap(Passes, position=3):
+    """What ends the training of an exact solver."""
+
+    tol: float = parameter(
+        "Relative duality gap, ``(primal - dual) / primal``, at which training stops.", default=1e-3, above=0
+    )
+    max_iter: int | None = parameter(
+        "Maximum number of passes over the data, after which training stops with a warning. By default 1000.",
         default=None,
         least=1,
     )
@@ -289,12 +308,28 @@ class LaRank(Value):
     tau: float = parameter(
         "Tolerance of optimality conditions in the first pass, for a margin of 1: steps on smaller violations are "
         "skipped. Each further pass divides it by 4.",
-        default=0.08,
+        default=TAU,
         least=1e-12,
     )
     forget: Literal["least", "oldest"] = parameter(
         'Which support vector `max_support` removes. "least" removes the one that changes the decision function least '
-        'and adds its coefficients to its nearest neighbours. "oldest" removes the oldest with all it has contributed, '
-        "for data that drift.",
+        'and adds its coefficients to its nearest neighbours. "oldest" removes the oldest with all it has '
+        "contributed, for data that drift.",
         default="least",
+    )
+
+
+class BlockSteps(Value):
+    """Training by matrix products from end to end, for ``solver=BlockSteps(device="cuda")``.
+
+    The whole training set may stay in the memory of the host. Examples must be dense, and the kernel must be "linear",
+    "poly", "rbf" or "sigmoid". `memory_limit` is the limit of the memory of the device.
+    """
+
+    device: Any = parameter(
+        'Where to train and to predict: "cuda" or "cuda:N" is a GPU by PyTorch or CuPy, "cpu" is NumPy, for '
+        "comparison.",
+        default="cuda",
+        check=device,
+        form='{"cpu", "cuda"}, "cuda:N" or torch.device',
     )

@@ -62,17 +62,14 @@ class ActiveLearner:
         The pool of examples without labels. It is neither copied nor changed. An array of another library is read as a
         NumPy array, and `query` returns rows of it.
     selection : {"active", "autoactive", "random"} or strategy, default="active"
-        How examples are chosen. "active": of a random sample of `sample_size` the one nearest to the decision boundary.
-        "autoactive": the same, but the sample ends once it has five near ones. "random": at random. The strategies
-        ``Active(sample_size=50)`` and ``AutoActive(sample_size=100, enough=5)`` of `larank.active` say more;
-        ``Active(sample_size=None)`` looks at all examples.
-    sample_size : int, optional
-        The size of the sample; 50 with "active" and at most 100 with "autoactive" if not given.
+        How examples are chosen. "active" takes the example of a random sample of 50 that is nearest to the decision
+        boundary. "autoactive" ends the sample once it has five near ones, and takes at most 100. "random" takes any.
+        ``Active(sample_size=50, budget=None)``, ``AutoActive(sample_size=100, enough=5, budget=None)`` and
+        ``Random(budget=None)`` of `larank.active` set the size of the sample, with ``sample_size=None`` the whole pool,
+        and the maximum number of labels.
     classes : array, optional
         All labels that may come, for the first call of `partial_fit`. scikit-learn's estimators need them;
         `LaRankClassifier` then expects all of these classes from the start.
-    label_budget : int, optional
-        How many labels may be given in all.
     random_state : int, RandomState or None, default=None
         Of the samples.
 
@@ -98,10 +95,11 @@ class ActiveLearner:
     Examples
     --------
     >>> from larank import ActiveLearner, LaRankClassifier
+    >>> from larank.active import Active
     >>> from larank.data import load_letter
     >>> letter = load_letter()
     >>> model = LaRankClassifier(C=10, gamma=0.025, random_state=0)
-    >>> learner = ActiveLearner(model, letter.X_train, label_budget=100, random_state=0)
+    >>> learner = ActiveLearner(model, letter.X_train, selection=Active(budget=100), random_state=0)
     >>> while learner.remaining:
     ...     index, x = learner.query()
     ...     label = letter.y_train[index]  # a person would look at x
@@ -116,15 +114,11 @@ class ActiveLearner:
         X: Any,
         *,
         selection: str | Strategy = "active",
-        sample_size: int | None = None,
         classes: ArrayLike | None = None,
-        label_budget: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         """Check everything; nothing is trained yet."""
-        self._strategy = check_strategy(strategy_named(selection, sample_size))
-        if label_budget is not None:
-            parameters.whole_number("label_budget", label_budget, at_least=1)
+        self._strategy = check_strategy(strategy_named(selection))
         check_estimator(estimator)
         X = on_host("X", X)
         self.estimator = estimator
@@ -135,7 +129,6 @@ class ActiveLearner:
         self._asked: dict[int, Any] = {}  # the examples without an answer by their numbers
         self._batch: tuple[_Index, Any] | None = None  # the last several that were handed out
         self._watch = Watch.over(length(X), np.random.RandomState(0))
-        self._label_budget = label_budget
         self._classes = None if classes is None else np.asarray(classes)
         self._known = frozenset(getattr(estimator, "classes_", ()))  # labels before the first lesson
         self._set_events([])
@@ -370,7 +363,6 @@ class ActiveLearner:
             X,
             selection=record.selection,
             classes=record.classes,
-            label_budget=record.label_budget,
         )
         learner._take_up(record, path)
         if estimator is None and hasattr(record, "model_"):
@@ -386,7 +378,6 @@ class ActiveLearner:
         record = LabellingRecord(
             self._strategy,
             classes=None if self._classes is None else self._classes.tolist(),
-            label_budget=self._label_budget,
             start=start if with_model else None,
         )
         record.size_ = length(self._X)
@@ -586,12 +577,13 @@ class ActiveLearner:
         self._asked = {number: example(self._X, number) for number in again} | self._asked
 
     def _labels_left(self, otherwise: int) -> int:
-        return otherwise if self._label_budget is None else self._label_budget - self.labels_used
+        return otherwise if self._strategy.budget is None else self._strategy.budget - self.labels_used
 
     def _check_budget(self, labels: int) -> None:
         if self._labels_left(labels) < labels:
             raise LabelBudgetExhausted(
-                f"label_budget={self._label_budget} does not allow {labels} more, {self.labels_used} labels were used"
+                f"budget={self._strategy.budget} of the selection does not allow {labels} more labels, "
+                f"{self.labels_used} were used"
             )
 
 

@@ -30,6 +30,7 @@ from larank.data.schema import (
     several,
     text,
 )
+from larank.declare import Declared, parameter
 from larank.kernel.selection import Strategy, strategy_named
 from larank.training import set_random_state
 
@@ -202,40 +203,21 @@ _WATCH = record(
     watch_=_WATCH,
     model_=optional(_model),
 )
-class LabellingRecord(BaseEstimator):  # type: ignore[misc]
+class LabellingRecord(BaseEstimator, Declared):  # type: ignore[misc]
     """All that a file keeps of an `ActiveLearner`: how it asks, what it was told, and the model.
 
     `ActiveLearner.load` makes a learner of it again. It is an estimator only in that it has parameters and attributes.
-
-    Parameters
-    ----------
-    selection : strategy
-        How examples are chosen.
-    classes : list of labels, optional
-        Those for the first lesson.
-    label_budget : int, optional
-        How many labels may be given in all.
-    start : estimator, optional
-        As it was before the first lesson; None where it cannot be saved.
     """
 
-    def __init__(
-        self,
-        selection: str | Strategy = "active",
-        *,
-        classes: Sequence[Any] | None = None,
-        label_budget: int | None = None,
-        start: Any = None,
-    ) -> None:
-        self.selection = selection
-        self.classes = classes
-        self.label_budget = label_budget
-        self.start = start
+    selection: str | Strategy = parameter("How examples are chosen.", default="active", kw_only=False)
+    classes: Sequence[Any] | None = parameter("The labels for the first update of the model.", default=None)
+    start: Any = parameter(
+        "The estimator before the first update; None if it cannot be saved.", default=None, form="estimator"
+    )
 
-    def _check_parameters(self) -> None:
+    def _check_together(self) -> None:
         check_strategy(strategy_named(self.selection))
         if self.start is not None:
             check_estimator(self.start)
         scope = Scope({})
-        nullable(integer(1))("label_budget", self.label_budget, scope)
         nullable(several(_label))("classes", self.classes, scope)

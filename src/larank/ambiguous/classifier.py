@@ -20,7 +20,7 @@ from larank.ambiguous.candidates import Candidates, GivenSets, is_matrix, number
 from larank.base import of_streams, on_host
 from larank.data.models import persistable, persistable_value
 from larank.data.schema import RANDOM_STATE, csr, floats, instance, integer, number, row
-from larank.declare import parameter
+from larank.declare import ParameterError, parameter
 from larank.docstrings import with_paragraphs
 from larank.kernel.linearmachine import LinearMachine, weights_of
 from larank.kernel.machine import (
@@ -35,6 +35,7 @@ from larank.kernel.machine import (
     estimate_by_losses,
     session_class,
 )
+from larank.parameters import Stopping
 from larank.publishing import of_one_model
 from larank.training import FromScratch, ObjectiveValues, Outcome
 
@@ -103,7 +104,7 @@ class AmbiguousSVM(Algorithm):
         """Weigh the candidates by what the model makes of them, and believe it the more the later it is."""
         if not self.model.sharpness:
             return
-        sharpness = self.model.sharpness * training.epoch / (int(training.settings.epochs) - 1)
+        sharpness = self.model.sharpness * training.epoch / (training.settings.most_passes - 1)
         stream = training.stream
         expansion = self.expansion(training.session)
         beta, _ = expansion.for_classes(len(self.model._arrived), absent=0.0)
@@ -211,7 +212,7 @@ class AmbiguousSVM(Algorithm):
     regret_=instance("Regret"),
     _state=row(*[number()] * 3, integer(), *[number()] * 4, RANDOM_STATE),
 )
-class AmbiguousClassifier(OnlineClassifier):
+class AmbiguousClassifier(Stopping, OnlineClassifier):
     """Multiclass SVM trained online from sets of candidate labels, of which at least one should be right.
 
     Names in a caption and a face, the labels of an image and one of its segments, annotators who disagree: which of
@@ -240,7 +241,7 @@ class AmbiguousClassifier(OnlineClassifier):
 
     Notes
     -----
-    ``epochs=20`` with ``sharpness=20`` is a good start, and better than one pass on most data; `C` and `gamma` can be
+    ``max_iter=20`` with ``sharpness=20`` is a good start, and better than one pass on most data; `C` and `gamma` can be
     selected by `score` on candidates that were held out. A large `C` learns wrong candidates by heart.
 
     The problem is ``min 1/2 |w|^2 + C sum_i L_i``, where ``L_i`` is the mean over candidates ``y``, by their weights,
@@ -265,60 +266,49 @@ class AmbiguousClassifier(OnlineClassifier):
     >>> X, y = letter.X_train[:4000].astype("float32"), letter.y_train[:4000]
     >>> wrong = np.random.default_rng(0).choice(np.unique(y), size=(len(y), 2))
     >>> candidates = [{right, *others} for right, others in zip(y, wrong)]
-    >>> model = AmbiguousClassifier(C=10, gamma=0.025, epochs=5, random_state=0).fit(X, candidates)
+    >>> model = AmbiguousClassifier(C=10, gamma=0.025, max_iter=5, random_state=0).fit(X, candidates)
     >>> bool(model.score(letter.X_test.astype("float32"), letter.y_test) > 0.8)
     True
     """
 
     C: float = parameter(
-        "The cost of one unit of loss against ``1/2 |w|^2``.",
+        "Inverse regularisation strength: the cost of one unit of loss against ``1/2 |w|^2``. Larger values fit the "
+        "training data more closely.",
         default=1.0,
         above=0,
     )
     n_reprocess: int = parameter(
-        "How many support patterns are chosen at random after each new example and get their best "
-        "coefficients. 0 is algorithm 23 of the thesis as printed, one step for each example; it needs no "
-        "kernel values between support patterns.",
+        "Number of random support vectors that are optimised again after each new example. 0 is algorithm 23 of the "
+        "thesis, one step per example, and needs no kernel values between support vectors.",
         default=1,
         least=0,
     )
     sharpness: float = parameter(
-        "How much the model is believed about the candidates: before the last pass, the weight of each "
-        "candidate is what was given times ``exp(sharpness * score)``, and before the passes after the first "
-        "it grows to that in equal steps. 0 leaves the weights as they are; with 20 a difference in score of "
-        "0.05, a twentieth of the margin, counts. Where wrong candidates do not come at random, this is what "
-        "finds the right ones; 30 `epochs` are enough. The certificate is that of the problem with the last "
-        "weights; where training ends within a pass after the first, there is no dual objective.",
+        "How strongly the model's scores reweight the candidates between passes: before the last pass the weight of "
+        "each candidate is what was given times ``exp(sharpness * score)``, and before earlier passes a part of that "
+        "which grows in equal steps. 0 keeps the weights; 20 finds the right candidates if the wrong ones do not come "
+        "at random, with ``max_iter=30``. The certificate is that of the problem with the last weights; if training "
+        "ends within a pass after the first, there is no dual objective. Needs `max_iter` of at least 2 and no `tol`.",
         default=0.0,
         least=0,
     )
-    epochs: int = parameter(
-        'The passes over the data, with ``stop="epochs"``.',
-        default=1,
-        least=1,
-    )
-    stop: Literal["epochs", "gap"] = parameter(
-        "Whether to stop after `epochs` passes or at a duality gap.",
-        default="epochs",
-    )
-    tol: float = parameter(
-        'With ``stop="gap"`` the relative duality gap to stop at.',
-        default=0.001,
-        above=0,
-    )
-    max_iter: int = parameter(
-        'With ``stop="gap"`` the passes after which training stops with a warning. It is refused with '
-        '``stop="epochs"``.',
-        default=1000,
-        least=1,
-    )
-    certify: bool = parameter(
-        "Whether `fit` ends with computing the objectives from scratch, which takes as many kernel values as "
-        "examples times support patterns. Otherwise the certificate holds an estimate made on the way.",
-        default=True,
-    )
 
     _ALGORITHM = AmbiguousSVM
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.sharpness and (self.tol is not None or self.max_iter in (None, 1)):
+            raise ParameterError(
+                "sharpness",
+                "must be 0 unless there are several passes between which candidates are weighed; got "
+                f"sharpness={self.sharpness!r} with max_iter={self.max_iter!r} and tol={self.tol!r}. Set max_iter=20 "
+                "and tol=None",
+            )
+
+    def _why_no_stream(self) -> str:
+        if self.sharpness:
+            return f"with sharpness={self.sharpness!r}, which weighs candidates between passes; sharpness must be 0"
+        return super()._why_no_stream()
 
     @with_paragraphs
     def fit(
@@ -326,8 +316,10 @@ class AmbiguousClassifier(OnlineClassifier):
         X: Any,
         y: Any = None,
         sample_weight: ArrayLike | None = None,
-        validation: tuple[Any, ArrayLike] | None = None,
+        *,
         classes: ArrayLike | None = None,
+        validation: tuple[Any, ArrayLike] | None = None,
+        certify: bool | Literal["auto"] = "auto",
     ) -> Self:
         """Train on `X` and candidate labels.
 
@@ -344,14 +336,15 @@ class AmbiguousClassifier(OnlineClassifier):
             An example whose candidates are all classes is left out. A weight says how much the ranking of a candidate
             above the other classes counts; it does not rank it above other candidates, which `sharpness` does.
         [sample_weight]
-        [validation]
         classes : array of labels, optional
             The labels of the columns, where `y` is a matrix; 0, 1, ... or the names of a data frame's columns if not
             given. Otherwise classes that take part even if they are nobody's candidates.
+        [validation]
+        [certify]
 
         [fitted]
         """
-        return self._fit(X, y, sample_weight, validation, classes)
+        return self._fit(X, y, sample_weight, validation, certify, classes)
 
     @of_streams
     @with_paragraphs
@@ -360,7 +353,7 @@ class AmbiguousClassifier(OnlineClassifier):
     ) -> Self:
         """Go on training with new examples, in the order in which they come.
 
-        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, if
+        Calls with parts of a stream make the same model as one call with all of it, if
         `gamma` is a number and `classes` are named in the first; up to rounding, where kernel values are rounded
         differently. There is no certificate from scratch.
 

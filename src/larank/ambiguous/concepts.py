@@ -112,8 +112,8 @@ class ConceptLabeler(TimeLimited, Seeded, Estimator):
         kw_only=False,
     )
     strategy: Literal["order-free", "left-right", "independent"] = parameter(
-        "Which word is labelled next: the most certain one, the next one, or each by itself, without looking "
-        "at the concepts of others.",
+        "Which word is labelled next: the most certain one, the next one, or each by itself, without looking at the "
+        "concepts of others.",
         default="order-free",
     )
     supervision: Literal["aligned", "bags"] = parameter(

@@ -181,16 +181,16 @@ class SemanticParser(TimeLimited, Seeded, Estimator):
         kw_only=False,
     )
     window: int = parameter(
-        "How many words the symbol of a word depends on, an odd number. With 1 it depends on the word alone; "
-        "with 3 also on pairs of the word and each of its neighbours, which tells apart the meanings of words"
-        " that have several.",
+        "How many words the symbol of a word depends on, an odd number. With 1 it depends on the word alone; with 3 "
+        "also on pairs of the word and each of its neighbours, which tells apart the meanings of words that have "
+        "several.",
         default=1,
         check=parameters.odd,
         form="int",
     )
     strategy: Literal["order-free", "random", "left-right"] = parameter(
-        "Which word of a sentence is next to look for its label in the bag: the one that is most sure of it, "
-        "any, or the one to the right of the last.",
+        "Which word of a sentence is next to look for its label in the bag: the one that is most sure of it, any, or "
+        "the one to the right of the last.",
         default="order-free",
     )
     update: Literal["margin", "mistake"] = parameter(
@@ -208,8 +208,8 @@ class SemanticParser(TimeLimited, Seeded, Estimator):
         default=True,
     )
     random_state: int | np.random.RandomState | None = parameter(
-        'Draws the order of the sentences, and of words with ``strategy="random"``. The same integer gives '
-        "the same model.",
+        'Draws the order of the sentences, and of words with ``strategy="random"``. The same integer gives the same '
+        "model.",
         default=None,
         form="int, RandomState or None",
     )

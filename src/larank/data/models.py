@@ -24,7 +24,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import partial
 from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -39,8 +38,8 @@ from larank.data.arrayfile import ArrayInfo as ArrayInfo
 from larank.data.arrayfile import ModelFileError as ModelFileError
 from larank.data.files import atomic_write
 from larank.data.schema import Kind, Schema, check_fields
+from larank.declare import Declared, Value, defaults, library_class, parameters_of, values_of
 from larank.declare import check as check_parameters
-from larank.declare import defaults, library_class, values_of
 from larank.publishing import one_model
 from larank.sparse import csr_of
 
@@ -269,8 +268,9 @@ def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
         settings = value.to_dict()
         settings["history"] = _columns(settings["history"])
         return {"$result": _encode(settings, name, arrays)}
-    if type(value).__name__ in _values and _values[type(value).__name__] is type(value):
-        settings = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Value) or _values.get(type(value).__name__) is type(value):
+        names = parameters_of(type(value)) if isinstance(value, Value) else [field.name for field in fields(value)]
+        settings = {name: getattr(value, name) for name in names}
         return {"$value": type(value).__name__, "settings": _encode(settings, name, arrays)}
     if is_persistable(value):
         return {"$estimator": _parts_of(one_model(value), f"{name}/", arrays)}
@@ -407,8 +407,14 @@ class _Reader:
     def _value(self, coded: Mapping[str, Any]) -> Any:
         cls = _value_class(coded["$value"])
         settings = self.value(coded.get("settings"))
-        check_fields(cls, settings)
-        return cls(**settings)
+        if not issubclass(cls, Value):
+            check_fields(cls, settings)
+            return cls(**settings)
+        if not isinstance(settings, dict) or not settings.keys() <= parameters_of(cls).keys():
+            raise ValueError(f"{cls.__name__} must have values of {[*parameters_of(cls)]}")
+        value = cls(**settings)
+        check_parameters(value)
+        return value
 
     def _nested(self, coded: Mapping[str, Any]) -> _Estimator | dict[str, Any]:
         parts = coded["$estimator"]
@@ -476,10 +482,30 @@ def _check_model(estimator: Any, attributes: Mapping[str, Any], *, may_be_unfitt
     characters = _characters(values_of(estimator))
     if characters > _MOST_CHARACTERS:
         raise ValueError(f"parameters must hold at most {_MOST_CHARACTERS} characters of text, got {characters}")
-    getattr(estimator, "_check_parameters", partial(check_parameters, estimator))()
+    if isinstance(estimator, Declared):
+        check_parameters(estimator)
+    else:
+        _check_pipeline(estimator)
     if may_be_unfitted and not attributes:
         return
     schema.check(_registry[type(estimator).__name__].schema, attributes, values_of(estimator))
+
+
+def _check_pipeline(pipeline: Any) -> None:
+    """Raise unless a pipeline of a file has steps with names, transformers and in the end anything with `fit`."""
+    steps = pipeline.steps
+    pairs = list(steps) if isinstance(steps, list | tuple) else []
+    if not pairs or not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
+        raise ValueError(f"steps must be a list of pairs (name, estimator), got {steps!r}")
+    if len({step for step, _ in pairs}) < len(pairs) or any("__" in step or not step for step, _ in pairs):
+        raise ValueError(f"steps must have a name of its own for each step, without '__'; got {steps!r}")
+    for step, estimator in pairs:
+        needed = "transform" if estimator is not pairs[-1][1] else "fit"
+        if not hasattr(type(estimator), needed):
+            raise ValueError(f"steps must have estimators, and before the last one transformers; got {step!r}")
+    for name in ("memory", "transform_input"):
+        if getattr(pipeline, name, None) is not None:
+            raise ValueError(f"{name} must be None in a file, got {getattr(pipeline, name)!r}")
 
 
 def _characters(value: Any) -> int:
@@ -494,6 +520,9 @@ def _characters(value: Any) -> int:
 def _value_class(name: Any) -> type[Any]:
     if name not in _values:
         _import_named(name)
+    public = getattr(importlib.import_module("larank"), name, None) if name not in _values else None
+    if isinstance(public, type) and issubclass(public, Value):
+        return public
     if name not in _values:
         raise ValueError(f"there is no {name!r}")
     return _values[name]

@@ -28,12 +28,11 @@ from larank.base import hard_objective, smallest_margin
 from larank.blocks import Provider
 from larank.blocks.provider import pieces, row_nbytes, rows_of
 from larank.kernel import rounding
-from larank.kernel.larank import TAU
 from larank.kernel.machine import ROWS_AT_ONCE, CertificateTrial, Expansion, Machine, session_class
 from larank.kernel.newton import Newton
 from larank.kernel.problem import Problem
 from larank.kernel.stream import Examples, KernelFeed, KernelSource, Stream
-from larank.parameters import OPERATIONS
+from larank.parameters import OPERATIONS, TAU
 from larank.training import FromScratch, ObjectiveValues, State, random_state_of, set_random_state
 
 _Float = NDArray[np.float64]

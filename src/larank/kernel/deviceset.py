@@ -13,10 +13,10 @@ from larank.blocks.provider import rows_of
 from larank.kernel.activeset import SHARE_OF_NEWTON, ActiveSetTraining
 from larank.kernel.blockwise import Blockwise
 from larank.kernel.devicemachine import DeviceFeed
-from larank.kernel.larank import TAU
 from larank.kernel.machine import Expansion
 from larank.kernel.newton import Newton
 from larank.kernel.stream import Examples, Stream
+from larank.parameters import TAU
 
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from larank import declare, parameters
 from larank.base import (
     advised,
     check_two_classes,
-    checked_cost_matrix,
+    checked_label_costs,
     classes_of,
     example_costs,
     functions,
@@ -32,7 +32,7 @@ from larank.blocks.shared import SharedProvider, SharedValues, matrix_nbytes
 from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.schema import Schema, csr, floats, number
-from larank.declare import fitted, parameter
+from larank.declare import ParameterError, fitted, parameter
 from larank.docstrings import with_paragraphs
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
 from larank.kernel.deviceset import DeviceTraining
@@ -48,7 +48,7 @@ from larank.kernel.machine import (
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.kernel.sharedset import SharedTraining
-from larank.parameters import Weighted
+from larank.parameters import BlockSteps, StoppingAtGap, Weighted
 from larank.publishing import next_model
 from larank.training import CheckpointFile, CheckpointRequest, Interrupt, Limits, Outcome, first_interrupt, train
 from larank.training.progress import progress_for
@@ -88,7 +88,7 @@ class ExactClassifier(CountsSupport, KernelClassifier):
 
 @with_paragraphs
 @persistable(**FITTED_EXACTLY)
-class MulticlassSVC(Weighted, ExactClassifier):
+class MulticlassSVC(Weighted, StoppingAtGap, ExactClassifier):
     """Multiclass support vector machine with a kernel, solved to a duality gap.
 
     All classes are trained together: one kernel value serves all of them. Training starts from one pass of LaRank and
@@ -131,46 +131,34 @@ class MulticlassSVC(Weighted, ExactClassifier):
         default="crammer-singer",
     )
     C: float = parameter(
-        "The cost of one unit of loss against ``1/2 |w|^2``. Infinity makes margins hard: weights above zero "
-        "are all the same then, and where the model does not separate the classes, `result_.primal` is "
-        "infinite, and a warning says so.",
+        "Inverse regularisation strength: the cost of one unit of loss against ``1/2 |w|^2``. Larger values fit the "
+        "training data more closely. Infinity makes margins hard; if the model does not separate the classes, "
+        "`result_.primal` is then infinite, and a warning says so.",
         default=1.0,
         above=0,
         infinite=True,
     )
     fit_intercept: bool = parameter(
-        "Whether to add 1 to all kernel values, which gives every class a regularised bias.",
-        default=False,
+        "Whether to add 1 to all kernel values, which gives every class a regularised bias.", default=False
     )
-    cost_matrix: ArrayLike | None = parameter(
-        "The margin ``Delta(y, y')`` by which the score of class ``y`` must exceed that of ``y'``, in the "
-        "order of `classes_`; 1 off the diagonal if not given.",
+    label_costs: ArrayLike | Mapping[tuple[Any, Any], float] | None = parameter(
+        "Margin that is required between pairs of classes: a mapping from pairs (label, other label), or a matrix in "
+        "the order of `classes_` whose entry ``[i, j]`` is the margin of true class i over class j. By default 1 for "
+        "all pairs; pairs that a mapping does not name have 1, too.",
         default=None,
-        form="array of shape (n_classes, n_classes)",
+        form="mapping or array of shape (n_classes, n_classes)",
     )
     tol: float = parameter(
-        "The relative duality gap, (primal - dual) / primal, to stop at. The published solver does not use it.",
-        default=0.001,
+        "Relative duality gap, ``(primal - dual) / primal``, at which training stops. The published solver stops at "
+        "its own `epsilon` instead.",
+        default=1e-3,
         above=0,
     )
-    max_iter: int = parameter(
-        "The passes over the data, counted in examples visited or looked at, after which training stops with "
-        "a warning.",
-        default=1000,
-        least=1,
-    )
-    solver: Literal["active-set", "published"] | Published = parameter(
-        "The algorithm as published stops at a violation of `Published.epsilon` and is there for comparison; "
-        "its switches are given as ``solver=Published(...)``.",
+    solver: Literal["active-set", "published"] | Published | BlockSteps = parameter(
+        '"active-set" solves the problem to the gap `tol`. "published" is the algorithm of Crammer and Singer as '
+        "published, for comparison, and ``Published(...)`` sets its switches; it stops at a violation of "
+        '`Published.epsilon`. ``BlockSteps(device="cuda")`` trains by matrix products on a GPU.',
         default="active-set",
-    )
-    init: Literal["larank", "zero"] = parameter(
-        "Where the active set starts: from one pass of LaRank, or from nothing.",
-        default="larank",
-    )
-    shrinking: bool = parameter(
-        "Whether examples far beyond their margin are looked at less often. The last look is at all of them.",
-        default=True,
     )
     memory_limit: float = parameter(
         "The bytes for support patterns, coefficients and kept kernel values. A smaller limit means more computation.",
@@ -178,15 +166,30 @@ class MulticlassSVC(Weighted, ExactClassifier):
         above=0,
         most=4611686018427387904,
     )
-    device: Any = parameter(
-        'Where to train and predict by block steps, which are matrix products from end to end: "cuda" is a '
-        'GPU by PyTorch or CuPy, "cpu" the same with NumPy, for comparison. By default the compiled machine '
-        'trains, in threads. On a device examples are dense, kernels are "linear", "poly", "rbf" or '
-        '"sigmoid", and `memory_limit` is of its memory.',
-        default=None,
-        check=parameters.device,
-        form='{"cpu", "cuda"}, "cuda:N" or torch.device',
-    )
+
+    _INIT: ClassVar[str] = "larank"  # "zero" starts from no coefficients, as in the paper
+    _SHRINKING: ClassVar[bool] = True  # whether most passes skip examples far beyond their margin
+
+    @property
+    def _is_published(self) -> bool:
+        return self.solver == "published" or isinstance(self.solver, Published)
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        is_exact = self.solver == "active-set"
+        if math.inf == self.C and not is_exact:
+            raise ParameterError("C", f"must be finite unless solver='active-set'; got inf with solver={self.solver!r}")
+        if self.formulation != "crammer-singer" and self._is_published:
+            raise ParameterError(
+                "formulation",
+                f"must be 'crammer-singer' with solver={self.solver!r}; got {self.formulation!r}",
+            )
+        if self._is_published and self.tol != 1e-3:
+            raise ParameterError(
+                "tol", f"is not used with solver={self.solver!r}, which stops at its own epsilon; got {self.tol!r}"
+            )
+        if isinstance(self.solver, BlockSteps) and self.n_jobs is not None:
+            raise ParameterError("n_jobs", f"must be None with solver={self.solver!r}; got {self.n_jobs!r}")
 
     @with_paragraphs
     def fit(
@@ -209,9 +212,8 @@ class MulticlassSVC(Weighted, ExactClassifier):
 
         [fitted]
         """
-        if checkpoint is not None and (self.solver != "active-set" or self.device is not None):
-            got = f"solver={self.solver!r}, device={self.device!r}"
-            raise ValueError(f"checkpoint needs solver='active-set' and device=None; got {got}")
+        if checkpoint is not None and self.solver != "active-set":
+            raise ValueError(f"checkpoint needs solver='active-set', got {self.solver!r}")
         with next_model(self) as model:
             X, problem, provider = model._problem(X, y, sample_weight)
             asked = CheckpointRequest(checkpoint, every, resume)
@@ -230,15 +232,15 @@ class MulticlassSVC(Weighted, ExactClassifier):
 
         [path]
         """
-        if self.solver != "active-set":
-            raise ValueError(f"path needs solver='active-set', got {self.solver!r}")
+        if self._is_published:
+            raise ValueError(f"path needs solver='active-set' or BlockSteps(...), got {self.solver!r}")
         Cs = parameters.costs_of_path(Cs)
         models: dict[int, Self] = {}
         order = sorted(range(len(Cs)), key=Cs.__getitem__)
         first = unfitted(self, C=1.0)
         data, problem, provider = first._problem(X, y, sample_weight)
         with first_interrupt() as interrupt:
-            if len(Cs) >= _STEPS_THAT_SHARE and self.device is None:
+            if len(Cs) >= _STEPS_THAT_SHARE and self._device is None:
                 problem, provider = first._with_shared_values(problem, provider)
             weights = problem.costs
             with provider.threads():
@@ -265,7 +267,7 @@ class MulticlassSVC(Weighted, ExactClassifier):
         if isinstance(here, DeviceArray):  # of which the provider is asked nothing, or little
             here = np.asarray(here[:1] if kernel.is_definite else here)
         provider = provider_for(kernel, here, n_jobs=self._threads())
-        if self.device is None:
+        if self._device is None:
             provider.expect(problem.X, self.memory_limit)
         if problem.is_hard:
             problem = replace(problem, costs=finite_costs(hardened(problem.costs, provider.measure(problem.X)[0])))
@@ -277,8 +279,8 @@ class MulticlassSVC(Weighted, ExactClassifier):
         classes = classes_of(y)
         labels = np.searchsorted(classes, y)
         delta = 1 - np.eye(len(classes))
-        if self.cost_matrix is not None:
-            delta = checked_cost_matrix(self.cost_matrix, len(classes))
+        if self.label_costs is not None:
+            delta = checked_label_costs(self.label_costs, classes)
         costs = finite_costs(example_costs(self.C, X, y, classes, sample_weight, self.class_weight))
         check_two_classes(y, costs)
         if self.kernel == "precomputed":
@@ -313,13 +315,13 @@ class MulticlassSVC(Weighted, ExactClassifier):
                 setattr(self, name, getattr(other, name))
 
     def _training(self, problem: Problem, provider: Provider) -> Any:
-        if self.solver == "active-set":
-            settings = ActiveSetSettings(self.tol, self.init, bool(self.shrinking), self.memory_limit)
+        if not self._is_published:
+            settings = ActiveSetSettings(self.tol, self._INIT, self._SHRINKING, self.memory_limit)
             arguments = settings, problem, provider, check_random_state(self.random_state)
-            if self.device is not None:
-                return DeviceTraining(self.device, *arguments)
+            if self._device is not None:
+                return DeviceTraining(self._device, *arguments)
             return (SharedTraining if isinstance(provider, SharedProvider) else ActiveSetTraining)(*arguments)
-        published = Published() if isinstance(self.solver, str) else self.solver
+        published = self.solver if isinstance(self.solver, Published) else Published()
         return PublishedTraining(published, problem, provider, self.memory_limit)
 
     def _run(
@@ -329,7 +331,8 @@ class MulticlassSVC(Weighted, ExactClassifier):
         about = f"{self.formulation}, {self._kernel_name()}, C={self.C:g}, {len(problem.labels)} examples"
         with says_enough_memory(self, problem.X), progress_for(self.verbose) as progress:
             progress.start(f"{about}, {problem.n_classes} classes, memory limit {self.memory_limit / 1e6:.0f} MB")
-            limits = Limits(None, self.max_iter, self.time_limit)
+            most = parameters.MOST_PASSES if self.max_iter is None else self.max_iter
+            limits = Limits(None, most, self.time_limit)
             outcome = train(training, limits, progress, checkpoint=checkpoint, interrupt=interrupt)
         losses = len(self.classes_) - 1 if self.formulation == "weston-watkins" else 1
         at_zero = float(problem.delta.max()) * float(problem.costs.sum()) * losses

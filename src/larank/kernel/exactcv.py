@@ -118,16 +118,16 @@ class MulticlassSVCCV(Weighted, ExactClassifier):
         form="int or sequence of float",
     )
     gammas: Any = parameter(
-        'The values of `gamma` to try, with a kernel that has one; "scale" and "auto" may be among them, and '
-        'are those of all examples. A number is that of values from 0.1 to 10 times "scale", each the same '
-        "multiple of the one before.",
+        'The values of `gamma` to try, with a kernel that has one; "scale" and "auto" may be among them, and are '
+        'those of all examples. A number is that of values from 0.1 to 10 times "scale", each the same multiple of '
+        "the one before.",
         default=5,
         check=parameters.gammas_to_try,
         form="int or sequence of float",
     )
     cv: Any = parameter(
-        "The folds: a number of stratified ones, by default 5, or what scikit-learn's `check_cv` takes. A "
-        "class that a fold has no examples of to train on is never predicted there.",
+        "The folds: a number of stratified ones, by default 5, or what scikit-learn's `check_cv` takes. A class that "
+        "a fold has no examples of to train on is never predicted there.",
         default=None,
         form="int, splitter or iterable",
     )
@@ -149,8 +149,8 @@ class MulticlassSVCCV(Weighted, ExactClassifier):
         default=False,
     )
     cost_matrix: ArrayLike | None = parameter(
-        "The margin ``Delta(y, y')`` by which the score of class ``y`` must exceed that of ``y'``, in the "
-        "order of `classes_`; 1 off the diagonal if not given.",
+        "The margin ``Delta(y, y')`` by which the score of class ``y`` must exceed that of ``y'``, in the order of "
+        "`classes_`; 1 off the diagonal if not given.",
         default=None,
         form="array of shape (n_classes, n_classes)",
     )
@@ -165,9 +165,9 @@ class MulticlassSVCCV(Weighted, ExactClassifier):
         least=1,
     )
     time_limit: float | None = parameter(
-        "The seconds after which training stops with a warning. Three quarters of them are for the search. If"
-        " they are not sufficient, a warning says how many settings were scored; the best of these is "
-        "trained. If no setting was scored, `fit` raises a ValueError.",
+        "The seconds after which training stops with a warning. Three quarters of them are for the search. If they "
+        "are not sufficient, a warning says how many settings were scored; the best of these is trained. If no "
+        "setting was scored, `fit` raises a ValueError.",
         default=None,
         above=0,
     )
@@ -180,8 +180,8 @@ class MulticlassSVCCV(Weighted, ExactClassifier):
         default=True,
     )
     memory_limit: float = parameter(
-        "The bytes for kernel values, support patterns and coefficients. Where the matrix of all kernel "
-        "values takes more than half of it, values are computed as they are needed; the results are the same.",
+        "The bytes for kernel values, support patterns and coefficients. Where the matrix of all kernel values takes "
+        "more than half of it, values are computed as they are needed; the results are the same.",
         default=4000000000.0,
         above=0,
         most=4611686018427387904,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from larank.base import functions, of_streams
+from larank.base import functions
 from larank.data.models import persistable
 from larank.data.schema import RANDOM_STATE, Scope, csr, equal, floats, integer, integers, number, row, several
 from larank.declare import parameter
@@ -30,6 +30,7 @@ from larank.kernel.machine import (
     session_class,
     signs,
 )
+from larank.parameters import Stopping
 from larank.training import FromScratch, ObjectiveValues, Outcome
 
 _Float = NDArray[np.float64]
@@ -222,7 +223,7 @@ def _n_problems(scope: Scope) -> int:
     _alpha=csr("n_support", "n_problems"),
     _labels_of_support=integers("n_support", below="n_arrived", dtype="int32"),
 )
-class HullerClassifier(OnlineClassifier):
+class HullerClassifier(Stopping, OnlineClassifier):
     """Hard margin support vector machine trained online, as the nearest points of two convex hulls.
 
     One pass over the examples comes near the maximum margin; further passes reach it. It is for classes that the
@@ -251,37 +252,19 @@ class HullerClassifier(OnlineClassifier):
     >>> import numpy as np
     >>> from larank import HullerClassifier
     >>> X = np.array([[-2.0, 0.0], [-1.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
-    >>> model = HullerClassifier("linear", epochs=20, random_state=0).fit(X, ["left", "left", "right", "right"])
+    >>> model = HullerClassifier("linear", max_iter=20, random_state=0).fit(X, ["left", "left", "right", "right"])
     >>> model.predict([[-5.0, 0.0], [5.0, 0.0]]).tolist()
     ['left', 'right']
     >>> round(model.result_.primal, 6)
     2.0
     """
 
-    epochs: int = parameter(
-        'The passes over the data, with ``stop="epochs"``.',
-        default=1,
-        least=1,
-    )
-    stop: Literal["epochs", "gap"] = parameter(
-        "Whether to stop after `epochs` passes or at a gap.",
-        default="epochs",
-    )
     tol: float | None = parameter(
-        'With ``stop="gap"`` the relative gap to stop at, between 0 and 1.',
+        "Relative gap, between 0 and 1, between the squared distance of the hulls and its lower bound, at which "
+        "training stops. By default `max_iter` passes are made.",
         default=None,
         above=0,
-    )
-    max_iter: int = parameter(
-        'With ``stop="gap"`` the passes after which training stops with a warning. It is refused with '
-        '``stop="epochs"``.',
-        default=1000,
-        least=1,
-    )
-    certify: bool = parameter(
-        "Whether `fit` ends with computing the objectives from scratch, which takes as many kernel values as "
-        "examples times support patterns. Otherwise the certificate holds an estimate made on the way.",
-        default=True,
+        below=1,
     )
 
     _ALGORITHM = Huller
@@ -291,37 +274,3 @@ class HullerClassifier(OnlineClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = self.kernel in ("linear", "sigmoid", "precomputed")
         return tags
-
-    @with_paragraphs
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: ArrayLike | None = None,
-        validation: tuple[Any, ArrayLike] | None = None,
-    ) -> Self:
-        """Train on `X` and `y`.
-
-        Parameters
-        ----------
-        [examples]
-        [hull_weight]
-        [validation]
-
-        [fitted]
-        """
-        return self._fit(X, y, sample_weight, validation)
-
-    @of_streams
-    @with_paragraphs
-    def partial_fit(
-        self, X: Any, y: Any = None, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Go on training with new examples, in the order in which they come.
-
-        [stream]
-        [hull_weight]
-
-        [fitted]
-        """
-        return self._partial_fit(X, y, classes, sample_weight)

@@ -10,18 +10,17 @@ one that comes (`core/kernel/forgetting.hpp`), and the model is the average of t
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from larank import parameters
-from larank.base import checked_cost_matrix, functions, hard_objective, smallest_margin
+from larank.base import checked_label_costs, functions, hard_objective, smallest_margin
 from larank.data.models import persistable
 from larank.data.schema import RANDOM_STATE, csr, floats, number, row, several
-from larank.declare import parameter
+from larank.declare import ParameterError, parameter
 from larank.docstrings import with_paragraphs
 from larank.kernel.blockwise import BlockCounters
 from larank.kernel.devicemachine import DeviceMachine
@@ -39,15 +38,13 @@ from larank.kernel.machine import (
     primal_by_losses,
     session_class,
 )
-from larank.kernel.selection import Strategy
-from larank.parameters import Weighted
+from larank.parameters import BlockSteps, LaRank, Stopping, Weighted
 from larank.training import FromScratch, ObjectiveValues, Outcome, SampledObjectives
 
-TAU = 0.08  # of a margin of 1; smaller violations are left alone in the first epoch
 _VISITS_AT_ONCE = 256  # of the finish, well under a second
 
 
-class LaRank(Algorithm):
+class OnlineLaRank(Algorithm):
     """LaRank, as the machine sees it."""
 
     solver = "larank"
@@ -55,32 +52,34 @@ class LaRank(Algorithm):
     keeps_weights = True
     takes_samples = True
     kept = ("_tau",)
-    fixed = (
-        *(*Algorithm.fixed, "fit_intercept", "cost_matrix", "average", "schedule", "n_reprocess", "operations"),
-        *("max_patterns", "forget", "device"),
-    )
+    fixed = (*(*Algorithm.fixed, "fit_intercept", "label_costs", "average", "max_support", "solver"),)
+
+    @property
+    def _switches(self) -> LaRank:
+        solver = self.model.solver
+        return solver if isinstance(solver, LaRank) else LaRank()
 
     @property
     def needs_snapshot(self) -> bool:
         """What patterns that were let go have left behind is in no attribute of the model."""
-        return self.model.max_patterns is not None
+        return self.model.max_support is not None
 
     @property
     def _has_bound(self) -> bool:
         """Whether the dual objective of the session is one: not where coefficients went over to other patterns."""
         model = self.model
-        return model.max_patterns is None or model.forget == "oldest" or model.kernel == "linear"
+        return model.max_support is None or self._switches.forget == "oldest" or model.kernel == "linear"
 
     def check_classes(self, classes: NDArray[Any]) -> None:
         """The cost matrix has a row and a column for each."""
-        if self.model.cost_matrix is not None:
-            checked_cost_matrix(self.model.cost_matrix, len(classes))
+        if self.model.label_costs is not None:
+            checked_label_costs(self.model.label_costs, classes)
 
     def machine(self, X: Any, seed: int) -> Machine:
         """One on a device, if it is given; one that keeps weights, for the linear kernel."""
-        if self.model.device is not None:
+        if self.model._device is not None:
             kernel, limit = self.model._kernel_from(X), float(self.model.memory_limit)
-            return DeviceMachine(kernel, X, self.model.device, limit, TAU, seed)
+            return DeviceMachine(kernel, X, self.model._device, limit, self._switches.tau, seed)
         if self.model.kernel != "linear":
             return super().machine(X, seed)
         self.model._resolved_kernel(X)  # checks its parameters
@@ -103,30 +102,31 @@ class LaRank(Algorithm):
         model = self.model
         if model.average != "auto":
             return bool(model.average)
-        if not math.isfinite(model.C) or (model.kernel != "linear" and model.max_patterns is None):
+        if not math.isfinite(model.C) or (model.kernel != "linear" and model.max_support is None):
             return False
-        return model.max_patterns is None or model.forget == "least"
+        return model.max_support is None or self._switches.forget == "least"
 
     def _settings(self, seed: int) -> dict[str, Any]:
-        operations = self.model.operations
+        switches = self._switches
+        operations = switches.operations
         return {
-            "schedule": self.model.schedule,
-            "n_reprocess": int(self.model.n_reprocess),
+            "schedule": switches.schedule or "adaptive",
+            "n_reprocess": 1 if switches.n_reprocess is None else int(switches.n_reprocess),
             "operations": [operations] if isinstance(operations, str) else list(operations),
-            "tau": TAU,
+            "tau": float(switches.tau),
             "seed": seed,
-            "max_patterns": int(self.model.max_patterns or 0),
-            "forget": self.model.forget,
+            "max_patterns": int(self.model.max_support or 0),
+            "forget": switches.forget,
         }
 
     def begin_training(self, training: StreamTraining) -> None:
         """Tell the session the margins between the classes that have arrived."""
-        self._tau = TAU
+        self._tau = float(self._switches.tau)
         arrived = len(self.model._arrived)
         self._margins = np.eye(arrived)  # 1 - Delta
-        if self.model.cost_matrix is not None:
+        if self.model.label_costs is not None:
             columns = self.model._columns()
-            delta = checked_cost_matrix(self.model.cost_matrix, len(self.model.classes_))
+            delta = checked_label_costs(self.model.label_costs, self.model.classes_)
             self._margins = np.ascontiguousarray(1 - delta[np.ix_(columns, columns)])
             training.session.set_margins(self._margins)
 
@@ -138,7 +138,7 @@ class LaRank(Algorithm):
 
     def settle(self, training: StreamTraining) -> Iterator[None]:
         """Sweep over the support patterns; where training goes on until the gap is closed, the passes do that."""
-        if training.settings.stop == "epochs":
+        if not training.settings.stops_at_gap:
             while not training.feed.finish_some(_VISITS_AT_ONCE):
                 yield
 
@@ -171,7 +171,7 @@ class LaRank(Algorithm):
             best = np.where(own < bound, g, -np.inf).max(axis=1)
             violation = max(violation, float((best - worst).max()))
             yield
-        if training.sample is not None or self.model.max_patterns is not None:  # the rest is as it was kept on the way
+        if training.sample is not None or self.model.max_support is not None:  # the rest is as it was kept on the way
             half, dual = training.session.half_squared_norm, training.session.dual
             self._look_at_objectives(training, half, dual)
             primal = training.machine.model_half_squared_norm(half) + losses.total
@@ -193,7 +193,7 @@ class LaRank(Algorithm):
     def _look_at_objectives(self, training: StreamTraining, half_squared_norm: float, dual: float) -> None:
         if not self._has_bound:
             return
-        largest = 1.0 if self.model.cost_matrix is None else float(np.max(self.model.cost_matrix))
+        largest = 1.0 - float(self._margins.min())
         at_zero = largest * float(training.stream.examples.costs.sum())
         training.machine.look_at_objectives(half_squared_norm, dual, at_zero)
 
@@ -246,7 +246,7 @@ class LaRank(Algorithm):
         counts |= {"steps": counters.steps, "finishing_steps": counters.finishing_steps}
         if isinstance(counters, BlockCounters):
             counts["left_out"] = counters.left_out
-        return counts if self.model.max_patterns is None else {**counts, "forgotten": counters.forgotten}
+        return counts if self.model.max_support is None else {**counts, "forgotten": counters.forgotten}
 
     def argmax_calls(self, session: Any) -> int:
         """How often the best of all classes was looked for."""
@@ -266,7 +266,7 @@ class LaRank(Algorithm):
     intercept_=floats(functions),
     _state=row(number(), number(), number(), several(number(least=0), 3), RANDOM_STATE),
 )
-class LaRankClassifier(Weighted, CountsSupport, CheckpointedClassifier):
+class LaRankClassifier(Weighted, Stopping, CountsSupport, CheckpointedClassifier):
     """Multiclass support vector machine trained online, with or without kernels.
 
     One pass over the examples nearly reaches the optimum of the multiclass SVM of Crammer and Singer; further passes
@@ -278,7 +278,7 @@ class LaRankClassifier(Weighted, CountsSupport, CheckpointedClassifier):
     [n_support_]
     dual_coef_ : csr_matrix of shape (n_support, n_classes)
         The coefficients ``beta``. Those of a pattern add up to zero; only the one of its label is positive. The linear
-        kernel's are those of the last weights, with or without `average`. With `max_patterns` and ``forget="least"``
+        kernel's are those of the last weights, with or without `average`. With `max_support` and ``forget="least"``
         they contain what a pattern has inherited, which may be of any sign, and are averages; weights of the linear
         kernel are made of more patterns.
     support_costs_ : ndarray of shape (n_support,)
@@ -305,115 +305,86 @@ class LaRankClassifier(Weighted, CountsSupport, CheckpointedClassifier):
     """
 
     C: float = parameter(
-        "The cost of one unit of loss against ``1/2 |w|^2``. Infinity makes margins hard: weights above zero "
-        "are all the same then, and where the model does not separate the classes, `result_.primal` is "
-        "infinite, and a warning says so.",
+        "Inverse regularisation strength: the cost of one unit of loss against ``1/2 |w|^2``. Larger values fit the "
+        "training data more closely. Infinity makes margins hard; if the model does not separate the classes, "
+        "`result_.primal` is then infinite, and a warning says so.",
         default=1.0,
         above=0,
         infinite=True,
     )
     fit_intercept: bool = parameter(
-        "Whether to add 1 to all kernel values, which gives every class a regularised bias.",
-        default=False,
+        "Whether to add 1 to all kernel values, which gives every class a regularised bias.", default=False
     )
-    cost_matrix: ArrayLike | None = parameter(
-        "The margin ``Delta(y, y')`` by which the score of class ``y`` must exceed that of ``y'``, in the "
-        "order of `classes_`; 1 off the diagonal if not given.",
+    label_costs: ArrayLike | Mapping[tuple[Any, Any], float] | None = parameter(
+        "Margin that is required between pairs of classes: a mapping from pairs (label, other label), or a matrix in "
+        "the order of `classes_` whose entry ``[i, j]`` is the margin of true class i over class j. By default 1 for "
+        "all pairs; pairs that a mapping does not name have 1, too.",
         default=None,
-        form="array of shape (n_classes, n_classes)",
+        form="mapping or array of shape (n_classes, n_classes)",
     )
     average: bool | Literal["auto"] = parameter(
-        "Whether the model is the average of the weights over the stream, where late ones count most, and not"
-        ' the last ones, which owe much to the last few examples if labels are noisy. "auto" does so with the'
-        ' linear kernel or `max_patterns`, and a finite `C`, but not with ``forget="oldest"``. Other kernels '
-        "without `max_patterns` have no average. Say False where a stream drifts, and old weights mislead.",
+        "Whether the model is the average of the weights during training, in which later weights count more, instead "
+        'of the last weights, which depend much on the last examples if labels are noisy. "auto" averages with the '
+        'linear kernel or `max_support` if `C` is finite, but not with ``forget="oldest"``. Other kernels without '
+        "`max_support` have no average. Set False if a stream drifts.",
         default="auto",
     )
-    schedule: Literal["adaptive", "fixed"] = parameter(
-        "How the three operations take turns: in proportion to the dual increase they bring for their work, "
-        "or each new example followed by `n_reprocess` times one PROCESSOLD and ten OPTIMIZE.",
-        default="adaptive",
-    )
-    n_reprocess: int = parameter(
-        "How often the fixed schedule goes back to old examples after each new one.",
-        default=1,
-        least=0,
-    )
-    operations: Collection[str] = parameter(
-        'What the schedule may choose from; "new" must be among them.',
-        default=("new", "old", "optimize"),
-        check=parameters.operations,
-        form='collection of {"new", "old", "optimize"}',
-    )
-    max_patterns: int | None = parameter(
-        "How many support patterns there may be, 2 or more; any number if not given. Where one more comes, "
-        "one is let go, so that memory and the time per example stay the same however long a stream is.",
+    max_support: int | None = parameter(
+        "Maximum number of support vectors, at least 2. If one more is added, one is removed (`forget` of "
+        "``solver=LaRank(...)``), so that memory and time per example stay constant on a stream. By default there is "
+        "no maximum.",
         default=None,
         least=2,
     )
-    forget: Literal["least", "oldest"] = parameter(
-        "Which pattern `max_patterns` lets go, and how: so that the function changes least, its coefficients "
-        "going over to the patterns nearest to it; or the oldest one and all it has brought, for streams that"
-        " drift.",
-        default="least",
-    )
-    epochs: int | Literal["auto"] = parameter(
-        'The passes over the data, with ``stop="epochs"``. "auto" makes another one while passes are cheap '
-        "and the last one raised the dual objective by more than 0.1 %; cheap are 20 passes, 100 000 visits "
-        "and 2e7 kernel values in all. Large data gets one pass, and so do a `selection` that looks at scores"
-        " and a `label_budget`.",
-        default="auto",
-        least=1,
-    )
-    selection: str | Strategy = parameter(
-        "Which example `fit` takes next: any, or of some random ones the one that is most wrong, or nearest "
-        'to the decision boundary; "autoactive" ends its sample once it has a few near ones. Strategies are '
-        "in `larank.active`.",
-        default="random",
-        form='{"random", "gradient", "active", "autoactive"} or strategy',
-    )
-    sample_size: int | None = parameter(
-        'Out of how many random examples a selection other than "random" takes one; 50, or at most 100 with '
-        '"autoactive".',
-        default=None,
-        least=1,
-    )
-    label_budget: int | None = parameter(
-        "How many examples `fit` takes at most. The certificate is that of the problem of all examples.",
-        default=None,
-        least=1,
-    )
-    stop: Literal["epochs", "gap"] = parameter(
-        "Whether to stop after `epochs` passes or at a duality gap.",
-        default="epochs",
-    )
-    tol: float | None = parameter(
-        'With ``stop="gap"`` the relative duality gap to stop at; if not given, a gap of `C` as in the paper.',
-        default=None,
-        above=0,
-    )
-    max_iter: int = parameter(
-        'With ``stop="gap"`` the passes after which training stops with a warning. It is refused with '
-        '``stop="epochs"``.',
-        default=1000,
-        least=1,
-    )
-    certify: bool | Literal["auto"] = parameter(
-        "Whether `fit` ends with computing the objectives from scratch, which takes as many kernel values as "
-        'examples times support patterns. With "auto", where these are many and would take more than a '
-        "twentieth of the time of training, the primal objective is that of a random sample of the examples: "
-        "`result_.exact` is then False, and `result_.primal_error` the standard error. With False it is an "
-        "estimate made on the way.",
-        default="auto",
-    )
-    device: Any = parameter(
-        'Where to train and predict by block steps, which are matrix products from end to end: "cuda" is a '
-        'GPU by PyTorch or CuPy, "cpu" the same with NumPy, for comparison. By default the compiled machine '
-        'trains, in threads. On a device examples are dense, kernels are "linear", "poly", "rbf" or '
-        '"sigmoid", and `memory_limit` is of its memory.',
-        default=None,
-        check=parameters.device,
-        form='{"cpu", "cuda"}, "cuda:N" or torch.device',
+    solver: Literal["larank"] | LaRank | BlockSteps = parameter(
+        '"larank" trains example by example, and ``LaRank(...)`` sets its switches. ``BlockSteps(device="cuda")`` '
+        "trains by matrix products on a GPU.",
+        default="larank",
     )
 
-    _ALGORITHM = LaRank
+    _ALGORITHM = OnlineLaRank
+    _MAY_REPEAT = True
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        switches = self.solver if isinstance(self.solver, LaRank) else LaRank()
+        is_linear = isinstance(self.kernel, str) and self.kernel == "linear"
+        if switches.n_reprocess is not None and switches.schedule != "fixed":
+            raise ParameterError(
+                "solver", f"must have schedule='fixed' if n_reprocess is set; got {self.solver!r}. Set both or neither"
+            )
+        if switches.forget != "least" and self.max_support is None:
+            raise ParameterError(
+                "solver", f"has forget={switches.forget!r}, which is used only with max_support. Set max_support"
+            )
+        if self.average is True and not is_linear and (self.max_support is None or switches.forget == "oldest"):
+            raise ParameterError(
+                "average",
+                f"must be 'auto' or False with kernel={self.kernel!r} unless max_support is set and forget='least'; "
+                "got average=True. Support vectors that were removed would remain in the average",
+            )
+        if self.max_support is not None:
+            if self.tol is not None or self.max_iter not in (None, 1):
+                raise ParameterError(
+                    "max_support",
+                    "is used only in one pass, because removed support vectors would return in the next one; got "
+                    f"max_support={self.max_support!r} with tol={self.tol!r} and max_iter={self.max_iter!r}. Set "
+                    "tol=None and max_iter=None",
+                )
+            if math.inf == self.C:
+                raise ParameterError(
+                    "max_support",
+                    f"must be None with C=inf, because hard margins need all support vectors; got {self.max_support!r}",
+                )
+        if isinstance(self.solver, BlockSteps):
+            for name in ("max_support", "n_jobs"):
+                if getattr(self, name) is not None:
+                    raise ParameterError(
+                        name,
+                        f"must be None with solver={self.solver!r}, which does not use it; got {getattr(self, name)!r}",
+                    )
+            if self.average is True or math.inf == self.C:
+                raise ParameterError(
+                    "solver",
+                    f"cannot be BlockSteps with average=True or C=inf; got average={self.average!r} and C={self.C!r}",
+                )

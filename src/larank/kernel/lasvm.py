@@ -23,7 +23,7 @@ from larank import _core
 from larank.base import functions, hard_objective
 from larank.data.models import persistable
 from larank.data.schema import floats, labels
-from larank.declare import parameter
+from larank.declare import ParameterError, Value, parameter
 from larank.docstrings import with_paragraphs
 from larank.kernel.bias import least_loss_bias
 from larank.kernel.machine import (
@@ -38,16 +38,37 @@ from larank.kernel.machine import (
     session_class,
     signs,
 )
-from larank.kernel.selection import Strategy
-from larank.parameters import Weighted
+from larank.kernel.selection import Strategy, is_strategy, strategy_named
+from larank.parameters import Stopping, Weighted
 from larank.publishing import of_one_model
 from larank.training import FromScratch, ObjectiveValues, Outcome, SampledObjectives, TrainingWarning
 
 _FINISHING_STEPS = 5_000  # at once, well under a second
-_LEAST_STEPS_PER_VECTOR = 1000
+_STEPS_PER_VECTOR = 1000  # of a finishing step
 
 
-class LaSVM(Algorithm):
+class LaSVM(Value):
+    """The switches of LaSVM, for ``solver=LaSVM(...)``.
+
+    References
+    ----------
+    Bordes, Ertekin, Weston, Bottou. Fast Kernel Classifiers with Online and Active Learning. JMLR 2005.
+    """
+
+    tau: float = parameter(
+        "Tolerance of optimality conditions, like `tol` of `sklearn.svm.SVC`: smaller violations are not corrected.",
+        default=1e-3,
+        least=1e-12,
+    )
+    delta_max: float | None = parameter(
+        "If set, REPROCESS is repeated after each new example until the uncertainty of the bias, `delta_`, is below "
+        "this value. By default there is one REPROCESS per example.",
+        default=None,
+        above=0,
+    )
+
+
+class OnlineLaSVM(Algorithm):
     """LaSVM, as the machine sees it."""
 
     solver = "lasvm"
@@ -55,14 +76,18 @@ class LaSVM(Algorithm):
     takes_samples = True
     is_left_to_readers = True
     kept = ("_finishing_seconds", "_steps", "_has_stalled", "_biases", "_steps_at_most")
-    fixed = (*Algorithm.fixed, "tau", "delta_max")
+    fixed = (*Algorithm.fixed, "solver")
     absent = -1.0
 
     def session(self, dtype: np.dtype[Any], seed: int) -> Any:
         """A compiled session that has seen nothing."""
-        model = self.model
-        options = {"tau": float(model.tau), "delta_max": float(model.delta_max or 0)}
-        return session_class("LaSVM", dtype)(**options, memory_limit=int(model.memory_limit))
+        options = {"tau": float(self._switches.tau), "delta_max": float(self._switches.delta_max or 0)}
+        return session_class("LaSVM", dtype)(**options, memory_limit=int(self.model.memory_limit))
+
+    @property
+    def _switches(self) -> LaSVM:
+        solver = self.model.solver
+        return solver if isinstance(solver, LaSVM) else LaSVM()
 
     def begin_training(self, training: StreamTraining) -> None:
         """Nothing is finished yet."""
@@ -74,12 +99,12 @@ class LaSVM(Algorithm):
 
     def end_epoch(self, training: StreamTraining) -> Iterator[None]:
         """The finishing step: after the last epoch, or after each where the gap ends training."""
-        is_last = training.is_over or training.settings.stop == "gap"
+        is_last = training.is_over or training.settings.stops_at_gap
         if not self.model.finish or not is_last or training.is_left_to_readers:
             return
         for _ in self._finish(training):
             yield
-        if training.settings.stop == "gap":
+        if training.settings.stops_at_gap:
             session = training.session
             session.take_over_finish()
             before, self._steps = self._steps, session.counters.steps + session.counters.finishing_steps
@@ -93,19 +118,13 @@ class LaSVM(Algorithm):
     def _finish(self, training: StreamTraining) -> Iterator[None]:
         """The finishing step, some steps at a time. It ends in any case: badly scaled problems need very many."""
         session, self._steps_at_most = training.session, 0
-        before, most = session.counters.finishing_steps, self._steps_per_vector * max(1, session.slots)
+        before, most = session.counters.finishing_steps, _STEPS_PER_VECTOR * max(1, session.slots)
         while not self._finish_some(training):
             training.look_at_memory()
             if session.counters.finishing_steps - before >= most:
                 self._steps_at_most = most
                 return
             yield
-
-    @property
-    def _steps_per_vector(self) -> int:
-        """Of a finish. Where training goes on until the gap is closed, `max_iter` counts passes, and may be small."""
-        most = int(self.model.max_iter)
-        return most if self.model.stop == "epochs" else max(most, _LEAST_STEPS_PER_VECTOR)
 
     def _finish_some(self, training: StreamTraining) -> bool:
         began = time.perf_counter()
@@ -121,7 +140,7 @@ class LaSVM(Algorithm):
 
     def before_validation(self, training: StreamTraining) -> None:
         """By the model one would have if training ended here."""
-        if self.model.finish and training.settings.stop == "epochs":
+        if self.model.finish and not training.settings.stops_at_gap:
             for _ in self._finish(training):
                 pass
 
@@ -167,7 +186,7 @@ class LaSVM(Algorithm):
         """Where all support vectors are at bounds, they leave an interval to the bias; all examples decide."""
         session = training.session
         width = len(self.model._arrived)
-        is_open = np.flatnonzero(session.delta < -float(self.model.tau))
+        is_open = np.flatnonzero(session.delta < -float(self._switches.tau))
         if not len(is_open) or (session.columns > 1 and session.columns != width):
             return
         expansion = Expansion.of(session)
@@ -197,14 +216,15 @@ class LaSVM(Algorithm):
         if not self._steps_at_most:
             return ""
         return (
-            f"after {self._steps_at_most} steps of finishing, {self._steps_per_vector} for each support vector; a "
-            "larger max_iter allows more, but features that are large, or of different sizes, make it slow: scale them"
+            f"after {self._steps_at_most} steps of finishing, {_STEPS_PER_VECTOR} for each support vector. Features "
+            "that are large or of different sizes make it slow. Scale them, or raise tau by solver=LaSVM(tau=...)"
         )
 
     @property
     def limit_of_precision(self) -> str:
         """Why training could not go on, where it could not."""
-        return f"where nothing violates optimality by more than tau={self.model.tau}, a smaller one would do"
+        tau = self._switches.tau
+        return f"where nothing violates optimality by more than tau={tau}; solver=LaSVM(tau=...) sets a smaller one"
 
     def expansion(self, session: Any) -> Expansion:
         """The coefficients alpha and the biases, finished where finishing has begun."""
@@ -255,7 +275,7 @@ def _as_of_svc(coefficients: csr_matrix) -> NDArray[np.float64]:
     intercept_=floats(functions),
     delta_=floats(functions, finite=False),
 )
-class LaSVMClassifier(Weighted, CheckpointedClassifier):
+class LaSVMClassifier(Weighted, Stopping, CheckpointedClassifier):
     """Support vector machine with a bias, trained online.
 
     One pass over the examples and a finishing step on the support vectors it has found nearly reach the SVM that
@@ -300,81 +320,55 @@ class LaSVMClassifier(Weighted, CheckpointedClassifier):
     """
 
     C: float = parameter(
-        "The cost of one unit of loss against ``1/2 |w|^2``. Infinity makes margins hard: weights above zero "
-        "are all the same then, and where the model does not separate the classes, `result_.primal` is "
-        "infinite, and a warning says so.",
+        "Inverse regularisation strength: the cost of one unit of loss against ``1/2 |w|^2``. Larger values fit the "
+        "training data more closely. Infinity makes margins hard; if the model does not separate the classes, "
+        "`result_.primal` is then infinite, and a warning says so.",
         default=1.0,
         above=0,
         infinite=True,
     )
-    tau: float = parameter(
-        "Violations of optimality up to this are left alone, as with `tol` of `SVC`.",
-        default=0.001,
-        least=1e-12,
-    )
-    epochs: int | Literal["auto"] = parameter(
-        'The passes over the data, with ``stop="epochs"``. "auto" makes another one while passes are cheap '
-        "and the last one raised the dual objective by more than 0.1 %; cheap are 20 passes, 100 000 visits "
-        "and 2e7 kernel values in all. Large data gets one pass, and so do a `selection` that looks at scores"
-        " and a `label_budget`.",
-        default="auto",
-        least=1,
-    )
     finish: bool = parameter(
-        "Whether the model is taken after a finishing step, which optimizes the coefficients of the support "
-        'vectors found so far to `tau`, in at most `max_iter` steps for each of them; with ``stop="gap"``, '
-        "1000 if that is more. Later examples go on as if it had not been.",
+        "Whether the model is taken after a finishing step, which optimises the coefficients of the support vectors "
+        "found so far to the tolerance `tau` of the solver, in at most 1000 steps for each of them. Training "
+        "continues from the state before that step. False is faster and less accurate.",
         default=True,
     )
-    delta_max: float | None = parameter(
-        "After each new example, REPROCESS until the uncertainty of the threshold is below this instead of once.",
-        default=None,
-        above=0,
-    )
     selection: str | Strategy = parameter(
-        "Which example `fit` takes next: any, or of some random ones the one that is most wrong, or nearest "
-        'to the decision boundary; "autoactive" ends its sample once it has a few near ones. Strategies are '
-        "in `larank.active`.",
+        'Which example `fit` takes next: "random" takes them in random order; "gradient" takes the most misclassified '
+        'of a random sample, "active" the one nearest to the decision boundary, and "autoactive" ends the sample once '
+        "it has a few near ones. ``Active(sample_size, budget)`` and the other strategies of `larank.active` set the "
+        "size of the sample, and the number of labels after which training stops.",
         default="random",
         form='{"random", "gradient", "active", "autoactive"} or strategy',
     )
-    sample_size: int | None = parameter(
-        'Out of how many random examples a selection other than "random" takes one; 50, or at most 100 with '
-        '"autoactive".',
-        default=None,
-        least=1,
-    )
-    label_budget: int | None = parameter(
-        "How many examples `fit` takes at most. The certificate is that of the problem of all examples.",
-        default=None,
-        least=1,
-    )
-    stop: Literal["epochs", "gap"] = parameter(
-        "Whether to stop after `epochs` passes or at a duality gap.",
-        default="epochs",
-    )
-    tol: float | None = parameter(
-        'With ``stop="gap"`` the relative duality gap to stop at; if not given, training stops at a gap of `C`.',
-        default=None,
-        above=0,
-    )
-    max_iter: int = parameter(
-        "The steps of finishing for each support vector, after which training stops with a warning. With "
-        '``stop="gap"`` it also limits the passes. It is refused with ``stop="epochs"`` and ``finish=False``,'
-        " where it has no effect.",
-        default=1000,
-        least=1,
-    )
-    certify: bool | Literal["auto"] = parameter(
-        "Whether `fit` ends with computing the objectives from scratch, which takes as many kernel values as "
-        'examples times support patterns. With "auto", where these are many and would take more than a '
-        "twentieth of the time of training, the primal objective is that of a random sample of the examples: "
-        "`result_.exact` is then False, and `result_.primal_error` the standard error. With False it is an "
-        "estimate made on the way.",
-        default="auto",
-    )
+    solver: Literal["lasvm"] | LaSVM = parameter("``LaSVM(...)`` sets the switches of the algorithm.", default="lasvm")
 
-    _ALGORITHM = LaSVM
+    _ALGORITHM = OnlineLaSVM
+    _MAY_REPEAT = True
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.tol is not None and not self.finish:
+            raise ParameterError(
+                "finish", f"must be True with tol={self.tol!r}, because the gap is computed after finishing; got False"
+            )
+        if strategy_named(self.selection).budget is not None and (
+            self.tol is not None or self.max_iter not in (None, 1)
+        ):
+            raise ParameterError(
+                "selection",
+                f"has a budget of labels, but further passes would use all labels; got selection={self.selection!r} "
+                f"with tol={self.tol!r} and max_iter={self.max_iter!r}. Set tol=None and max_iter=None",
+            )
+
+    def _why_no_stream(self) -> str:
+        strategy = strategy_named(self.selection) if is_strategy(self.selection) else None
+        if strategy is not None and (strategy.needs_scores or strategy.budget is not None):
+            return (
+                f"with selection={self.selection!r}, because it takes every example it is given, in their order "
+                "(larank.ActiveLearner chooses among examples); selection must be 'random'"
+            )
+        return super()._why_no_stream()
 
     def _shaped(self, coefficients: csr_matrix) -> NDArray[np.float64]:
         return _as_of_svc(coefficients)

@@ -16,20 +16,19 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
-from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_n_features
 
-from larank import _core, declare
+from larank import _core, declare, parameters
 from larank.base import (
     FEATURES,
     ScoringClassifier,
@@ -70,13 +69,13 @@ from larank.data.schema import (
     optional,
     text,
 )
-from larank.declare import fitted, parameter
+from larank.declare import ParameterError, fitted
 from larank.docstrings import with_paragraphs
 from larank.kernel import rounding
 from larank.kernel.selection import Strategy, strategy_named
 from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, KernelSource, Stream
 from larank.kernel.unread import UnreadModel, left_to_readers
-from larank.parameters import Kernelized, Seeded, Threaded, TimeLimited
+from larank.parameters import BlockSteps, Kernelized, Seeded, Threaded, TimeLimited
 from larank.publishing import check_finite, copied, next_model, of_one_model, one_model
 from larank.training import (
     CertificateWarning,
@@ -171,15 +170,21 @@ class KernelClassifier(Kernelized, TimeLimited, Threaded, Seeded, ScoringClassif
     """A model of support patterns and their coefficients; subclasses train it."""
 
     fit_intercept: bool = False  # a parameter of some subclasses
-    device: Any = None  # a parameter of some subclasses
+    _MAY_REPEAT: ClassVar[bool] = False  # whether `max_iter=None` makes further passes while they are cheap and gain
     support_: NDArray[np.int64] = fitted()
     dual_coef_: Any = fitted()  # in the shape that users of such a machine expect
     result_: Result = fitted()
 
+    @property
+    def _device(self) -> Any:
+        """Where block steps train and predict; None if the compiled machine does."""
+        solver = getattr(self, "solver", None)
+        return solver.device if isinstance(solver, BlockSteps) else None
+
     def __sklearn_tags__(self) -> Any:
         """Sparse input is welcome; precomputed kernels are pairwise."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = takes_sparse(self.kernel) and self.device is None
+        tags.input_tags.sparse = takes_sparse(self.kernel) and self._device is None
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
@@ -189,7 +194,7 @@ class KernelClassifier(Kernelized, TimeLimited, Threaded, Seeded, ScoringClassif
 
     def _validated(self, X: Any, *y: Any, reset: bool) -> Any:
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
-        if self.device is not None and (there := on_device(X)) is not None:
+        if self._device is not None and (there := on_device(X)) is not None:
             return self._validated_on_device(there, *y, reset=reset)
         sparse, objects = self.kernel != "precomputed", callable(self.kernel)
         as_bytes = takes_bytes(self.kernel)
@@ -215,7 +220,7 @@ class KernelClassifier(Kernelized, TimeLimited, Threaded, Seeded, ScoringClassif
         return X, labels
 
     def _in_kind(self, X: Any, values: NDArray[Any]) -> Any:
-        there = on_device(X) if self.device is not None else None
+        there = on_device(X) if self._device is not None else None
         return values if there is None else there.like(values)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
@@ -225,9 +230,8 @@ class KernelClassifier(Kernelized, TimeLimited, Threaded, Seeded, ScoringClassif
         sample_weight = on_host("sample_weight", sample_weight)
         return float(accuracy_score(labels, predicted, sample_weight=sample_weight))
 
-    def _check_parameters(self) -> None:
-        """Raise for a parameter that is not accepted; those that need the data are looked at in training."""
-        declare.check(self)
+    def _check_together(self) -> None:
+        super()._check_together()
         kernel_for(self.kernel, gamma=1.0, degree=self.degree, coef0=self.coef0)
 
     def _resolved_kernel(self, X: Any) -> Kernel:
@@ -276,8 +280,8 @@ class KernelClassifier(Kernelized, TimeLimited, Threaded, Seeded, ScoringClassif
         if self.kernel == "precomputed":
             return np.asarray(self._coefficients.T.dot(X[:, self.support_].T).T, dtype=np.float64)
         support = self.support_vectors_
-        if self.device is not None:
-            return device_scores(self.device, self._resolved_kernel(X), X, support, self._coefficients)
+        if self._device is not None:
+            return device_scores(self._device, self._resolved_kernel(X), X, support, self._coefficients)
         if issparse(support) and not issparse(X):
             X = csr_matrix(X)
         elif issparse(X) and not issparse(support):
@@ -353,60 +357,66 @@ def enough_memory(model: KernelClassifier, X: Any, patterns: int = 0) -> int:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the machine looks at of an estimator's parameters, and what stands for those it does not have."""
+    """The parameters of an estimator that a machine uses, with values for those that the estimator does not have."""
 
     C: float = 1.0
     class_weight: Mapping[Any, float] | str | None = None
-    epochs: int | str = 1
-    stop: str = "epochs"
     tol: float | None = None
-    max_iter: float = math.inf
+    max_iter: int | None = None
     time_limit: float | None = None
-    shuffle: bool = True
-    certify: bool | str = False
     selection: str | Strategy = "random"
-    sample_size: int | None = None
-    label_budget: int | None = None
-    max_patterns: int | None = None
+    max_support: int | None = None
     memory_limit: float = math.inf
-    batch_size: int = 256
     random_state: int | np.random.RandomState | None = None
     verbose: int = 0
+    certify: bool | str = False
+    may_repeat: bool = False  # whether `max_iter=None` makes further passes while they are cheap and gain
 
     @classmethod
-    def of(cls, model: BaseEstimator) -> Settings:
-        """Those of an estimator."""
-        given = declare.values_of(model)
-        return cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})
+    def of(cls, model: KernelClassifier, certify: bool | str = False) -> Settings:
+        """Return the parameters of an estimator."""
+        parameters.certify(certify)
+        given = {name: value for name, value in declare.values_of(model).items() if name in cls.__dataclass_fields__}
+        settings = cls(**given, certify=certify, may_repeat=model._MAY_REPEAT)
+        if settings.stops_at_gap and certify is False:
+            raise ParameterError(
+                "certify", f"must not be False with tol={settings.tol!r}, because the gap is computed on all examples"
+            )
+        return settings
+
+    @property
+    def stops_at_gap(self) -> bool:
+        """Whether training stops at a relative duality gap."""
+        return self.tol is not None
 
     @property
     def strategy(self) -> Strategy:
         """What chooses the next example."""
-        return strategy_named(self.selection, self.sample_size)
+        return strategy_named(self.selection)
 
     @property
-    def most_epochs(self) -> int:
-        """The passes to make at most."""
-        if self.epochs != "auto":
-            return int(self.epochs)
-        is_stream = self.label_budget or self.max_patterns or self.strategy.needs_scores
-        return 1 if is_stream else _MOST_EPOCHS
+    def most_passes(self) -> int:
+        """The maximum number of passes over the data."""
+        if self.max_iter is not None:
+            return int(self.max_iter)
+        is_single = self.max_support is not None or self.strategy.budget is not None or self.strategy.needs_scores
+        return _MOST_EPOCHS if self.may_repeat and not is_single else 1
 
     def limits(self) -> Limits:
-        """When `fit` stops."""
-        if self.stop == "epochs":
-            is_open = self.epochs == "auto" and self.most_epochs > 1
+        """Return when `fit` stops."""
+        if self.tol is None:
+            is_open = self.max_iter is None and self.most_passes > 1
             return Limits(
                 None,
                 math.inf,
                 self.time_limit,
-                passes=self.most_epochs,
+                passes=self.most_passes,
                 may_end_sooner=is_open,
                 certify=bool(self.certify),
             )
         # A check takes as many kernel values as a pass.
-        absolute = self.C if self.tol is None else None
-        return Limits(self.tol, self.max_iter, self.time_limit, absolute_gap=absolute, passes_between_checks=1.0)
+        most = parameters.MOST_PASSES if self.max_iter is None else self.max_iter
+        return Limits(self.tol, most, self.time_limit, passes_between_checks=1.0)
 
 
 @dataclass(frozen=True)
@@ -891,17 +901,9 @@ _LEFT_TO_READERS = (
 class OnlineClassifier(KernelClassifier):
     """A kernel machine trained on a stream of examples by one of the algorithms."""
 
-    shuffle: bool = parameter(
-        "Whether `fit` visits the examples in random order; `partial_fit` never does.", default=True
-    )
-    batch_size: int = parameter(
-        "Number of examples whose kernel values are computed together. It changes the time, and the model only by "
-        "rounding of kernel values.",
-        default=256,
-        least=1,
-    )
-
     _ALGORITHM: ClassVar[type[Algorithm]]
+    # The number of examples whose kernel values are computed together changes the time and, by rounding, the model.
+    _BATCH_SIZE: ClassVar[int] = 256
     # What a fit before may have left behind and this one need not make again.
     _FORGOTTEN: ClassVar[tuple[str, ...]] = (
         *("gamma_", "coef_", "support_vectors_", "_machine", "_began_with"),
@@ -942,7 +944,9 @@ class OnlineClassifier(KernelClassifier):
         X: Any,
         y: Any = None,
         sample_weight: ArrayLike | None = None,
+        *,
         validation: tuple[Any, ArrayLike] | None = None,
+        certify: bool | Literal["auto"] = "auto",
     ) -> Self:
         """Train on `X` and `y`.
 
@@ -951,10 +955,11 @@ class OnlineClassifier(KernelClassifier):
         [examples]
         [sample_weight]
         [validation]
+        [certify]
 
         [fitted]
         """
-        return self._fit(X, y, sample_weight, validation)
+        return self._fit(X, y, sample_weight, validation, certify)
 
     @of_streams
     @with_paragraphs
@@ -976,11 +981,12 @@ class OnlineClassifier(KernelClassifier):
         y: Any,
         sample_weight: ArrayLike | None,
         validation: Any,
+        certify: bool | str,
         classes: ArrayLike | None = None,
         asked: CheckpointRequest | None = None,
     ) -> Self:
         with next_model(self) as model:
-            algorithm, machine, outcome = model._learn_all(X, y, sample_weight, validation, classes, asked)
+            algorithm, machine, outcome = model._learn_all(X, y, sample_weight, validation, certify, classes, asked)
         warn_if_indefinite(machine.indefinite, 3)
         self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
         return self
@@ -991,11 +997,12 @@ class OnlineClassifier(KernelClassifier):
         y: Any,
         sample_weight: ArrayLike | None,
         validation: Any,
+        certify: bool | str,
         classes: ArrayLike | None,
         asked: CheckpointRequest | None,
     ) -> tuple[Algorithm, Machine, Outcome]:
         declare.check(self)
-        settings, algorithm = Settings.of(self), self._ALGORITHM(self)
+        settings, algorithm = Settings.of(self, certify), self._ALGORITHM(self)
         X, targets = self._examples(X, y, classes, reset=True)
         known = targets.classes()
         costs = targets.costs(settings, X, known, sample_weight)
@@ -1019,7 +1026,7 @@ class OnlineClassifier(KernelClassifier):
         self.classes_ = known
         self._arrived = np.empty(0, known.dtype)
         self._seen = len(targets)
-        order = orders.permutation(len(targets)) if settings.shuffle else np.arange(len(targets))
+        order = orders.permutation(len(targets))
         order = order[costs[order] > 0]
         machine = algorithm.machine(X, seed)
         if math.isinf(settings.C):
@@ -1028,7 +1035,7 @@ class OnlineClassifier(KernelClassifier):
             machine.look_at_kernel(X, order)
         labels = targets.numbers(self, machine.session, order)
         examples = Examples(X, np.arange(len(targets)), labels, costs)
-        stream = Stream(examples, order, orders if settings.shuffle else None, orders)
+        stream = Stream(examples, order, orders, orders)
         training = StreamTraining(algorithm, machine, stream, settings, held_out, is_whole=True)
         training.seed_of_orders = seed_of_orders
         outcome = self._train(training, settings.limits(), checkpoint)
@@ -1081,10 +1088,10 @@ class OnlineClassifier(KernelClassifier):
         machine.begin_call(is_unread=unread is not None and not unread.is_taken)
         labels = targets.numbers(self, machine.session, order)
         stream = Stream(Examples(X, ids, labels, costs), order)
-        training = StreamTraining(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
+        training = StreamTraining(algorithm, machine, stream, replace(settings, max_iter=1), None, is_whole=False)
         # A kernel that may fail, or whose values are gone, could not bring the session back after a call that failed.
         is_known = isinstance(self.kernel, str) and self.kernel != "precomputed"
-        training.is_left_to_readers = algorithm.is_left_to_readers and is_known and settings.stop == "epochs"
+        training.is_left_to_readers = algorithm.is_left_to_readers and is_known
         outcome = self._train(training, Limits(None, math.inf, settings.time_limit, passes=1, certify=False))
         return algorithm, machine, outcome
 
@@ -1105,8 +1112,8 @@ class OnlineClassifier(KernelClassifier):
     def _checkpoint(self, settings: Settings, asked: CheckpointRequest | None, **data: Any) -> CheckpointFile | None:
         if asked is not None and asked.checkpoint is not None and settings.strategy.needs_scores:
             raise ValueError(f"checkpoint needs selection='random'; got selection={settings.selection!r}")
-        if asked is not None and asked.checkpoint is not None and self.device is not None:
-            raise ValueError(f"checkpoint needs device=None; got device={self.device!r}")
+        if asked is not None and asked.checkpoint is not None and self._device is not None:
+            raise ValueError(f"checkpoint cannot be combined with block steps; got solver={self.solver!r}")
         return CheckpointFile.asked_for(asked, self, **data)
 
     def _train(self, training: StreamTraining, limits: Limits, checkpoint: CheckpointFile | None = None) -> Outcome:
@@ -1252,8 +1259,12 @@ class OnlineClassifier(KernelClassifier):
         """Whether the machine of the calls before is there, as it was after the last of them."""
         return hasattr(self, "_machine") and not self._machine.is_ahead
 
-    def _end_of_stream(self) -> str:
-        """Why the stream cannot go on, if it cannot: nothing is left to rebuild the machine from."""
+    def _why_no_stream(self) -> str:
+        """Return why the stream cannot start or continue: nothing may be left to rebuild the machine from."""
+        if getattr(self, "tol", None) is not None:
+            return f"with tol={self.tol!r}, because partial_fit makes one pass over what it is given; tol must be None"
+        if reason := super()._why_no_stream():
+            return reason
         if not self._has_model or self._is_running():
             return ""
         if hasattr(self, "_snapshot"):
@@ -1272,7 +1283,7 @@ class OnlineClassifier(KernelClassifier):
         if not first and began_with is not None:
             for name, value in now.items():
                 before = began_with[name]
-                same = np.array_equal(before, value) if name == "cost_matrix" else before == value
+                same = np.array_equal(before, value) if hasattr(before, "shape") else bool(before == value)
                 if not same:
                     raise ValueError(
                         f"{name} must stay as it was in the calls of partial_fit before, {before!r}; got {value!r}"
@@ -1303,8 +1314,9 @@ class CheckpointedClassifier(OnlineClassifier):
         X: Any,
         y: Any = None,
         sample_weight: ArrayLike | None = None,
-        validation: tuple[Any, ArrayLike] | None = None,
         *,
+        validation: tuple[Any, ArrayLike] | None = None,
+        certify: bool | Literal["auto"] = "auto",
         checkpoint: PathLike | None = None,
         every: float = 30.0,
         resume: bool = False,
@@ -1316,11 +1328,12 @@ class CheckpointedClassifier(OnlineClassifier):
         [examples]
         [sample_weight]
         [validation]
+        [certify]
         [checkpoint]
 
         [fitted]
         """
-        return self._fit(X, y, sample_weight, validation, asked=CheckpointRequest(checkpoint, every, resume))
+        return self._fit(X, y, sample_weight, validation, certify, asked=CheckpointRequest(checkpoint, every, resume))
 
 
 def _like(kept: Any, X: Any) -> Any:
@@ -1422,7 +1435,7 @@ class StreamTraining:
         self.is_whole = is_whole  # whether the stream is all there will be
         self.is_left_to_readers = False  # whether the model is taken when somebody reads it
         self.session = machine.session
-        self.size = min(len(stream.order), settings.label_budget or len(stream.order))  # of an epoch; may be 0
+        self.size = min(len(stream.order), settings.strategy.budget or len(stream.order))  # of an epoch; may be 0
         self.between = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
         self.pace = self.between  # examples at once
         self.trial = CertificateTrial()
@@ -1498,7 +1511,7 @@ class StreamTraining:
         self.is_busy = True
         self.feed.release()  # what comes now needs the memory
         self.epoch += 1
-        self.is_over = self.settings.stop == "epochs" and self._were_enough()
+        self.is_over = not self.settings.stops_at_gap and self._were_enough()
         for _ in self.algorithm.end_epoch(self):
             yield False
         self.is_between, self.is_busy = True, False
@@ -1579,9 +1592,9 @@ class StreamTraining:
 
     def _were_enough(self) -> bool:
         """Whether the epochs asked for are over; with "auto", whether another one would be long, or gain little."""
-        if self.epoch >= self.settings.most_epochs:
+        if self.epoch >= self.settings.most_passes:
             return True
-        if self.settings.epochs != "auto":
+        if self.settings.max_iter is not None:
             return False
         dual, before = self.session.dual, self.dual_before
         self.dual_before = dual
@@ -1608,7 +1621,8 @@ class StreamTraining:
         values = self.machine.block_values(self.settings.memory_limit)
         slots = self.session.slots
         size = (math.sqrt(slots * slots + 4 * values) - slots) / 4  # 2 size (slots + 2 size) = values
-        return min(self.settings.batch_size, max(1, int(min(size, self._rows_at_once()))))
+        most: int = self.algorithm.model._BATCH_SIZE
+        return min(most, max(1, int(min(size, self._rows_at_once()))))
 
     def _rows_at_once(self) -> float:
         """The examples that may be copied together."""
@@ -1690,7 +1704,7 @@ class StreamTraining:
             coefficients,
             float(self.stream.examples.costs.sum()) if self.loss_sum is None else self.loss_sum.costs,
             found.primal,
-            self.settings.tol if self.settings.stop == "gap" else None,
+            self.settings.tol,
         )
 
     def _sample(self) -> NDArray[np.intp] | None:
@@ -1718,7 +1732,7 @@ class StreamTraining:
     def _sample_size(self) -> int:
         """By what does not depend on blocks and threads, so that it is the same everywhere."""
         settings, everything = self.settings, len(self.stream.order)
-        is_asked_for = settings.certify == "auto" and settings.stop == "epochs" and math.isfinite(settings.C)
+        is_asked_for = settings.certify == "auto" and not settings.stops_at_gap and math.isfinite(settings.C)
         has_kernel_values = bool(self.machine.kernel_values)  # machines of weights have none
         if not (is_asked_for and self.algorithm.takes_samples and has_kernel_values):
             return everything

@@ -18,7 +18,7 @@ from larank import parameters
 from larank.base import functions
 from larank.data.models import persistable
 from larank.data.schema import Schema, SchemaError, Scope, csr, floats, integer, several
-from larank.declare import parameter
+from larank.declare import ParameterError, parameter
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
@@ -31,7 +31,7 @@ from larank.kernel.machine import (
     StreamTraining,
     session_class,
 )
-from larank.parameters import Weighted
+from larank.parameters import Passes, Weighted
 from larank.training import FromScratch, ObjectiveValues
 
 
@@ -77,7 +77,7 @@ class _OnMistakes(Algorithm):
     def expansion(self, session: Any) -> Expansion:
         """The coefficients after the last example, or the average of those after every one."""
         last = Expansion.of(session)
-        if self.model.decision == "last":
+        if not self.model.average:
             return last
         average = last.coefficients.copy()
         average.data -= session.early / session.state[0]
@@ -134,16 +134,19 @@ class Perceptron(_OnMistakes):
 
     solver = "perceptron"
     title = "Kernel perceptron"
-    fixed = (*_OnMistakes.fixed, "margin", "budget")
+    fixed = (*_OnMistakes.fixed, "margin", "max_support")
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self.keeps_rows = model.budget is not None
+        self.keeps_rows = model.max_support is not None
 
     def session(self, dtype: np.dtype[Any], seed: int) -> Any:
         """A compiled session that has seen nothing."""
         model = self.model
-        options = {"margin": float(model.margin), "budget": None if model.budget is None else int(model.budget)}
+        options = {
+            "margin": float(model.margin),
+            "budget": None if model.max_support is None else int(model.max_support),
+        }
         return session_class("KernelPerceptron", dtype)(**options, memory_limit=int(model.memory_limit))
 
 
@@ -162,7 +165,7 @@ class PassiveAggressive(_OnMistakes):
 
 @with_paragraphs
 @persistable(**_FITTED)
-class KernelPerceptron(CountsSupport, OnlineClassifier):
+class KernelPerceptron(Weighted, Passes, CountsSupport, OnlineClassifier):
     """Perceptron with a kernel: an example that is misclassified when it comes joins the support patterns.
 
     With two classes it is one decision function ``f``, and an example with ``y f(x) <= margin`` adds ``y k(x, .)`` to
@@ -201,39 +204,34 @@ class KernelPerceptron(CountsSupport, OnlineClassifier):
     >>> from larank.data import load_letter
     >>> letter = load_letter()
     >>> X, y = letter.X_train[:4000].astype("float32"), letter.y_train[:4000]
-    >>> model = KernelPerceptron(decision="average", gamma=0.025, epochs=5, random_state=0).fit(X, y)
+    >>> model = KernelPerceptron(average=True, gamma=0.025, max_iter=5, random_state=0).fit(X, y)
     >>> bool(model.score(letter.X_test.astype("float32"), letter.y_test) > 0.85)
     True
     """
 
-    decision: Literal["last", "average"] = parameter(
-        "The decision function to keep: that after the last example, or the average of those after every "
-        "example, which is steadier.",
-        default="last",
+    average: bool = parameter(
+        "Whether the decision function is the average of those after every example, which is more stable, instead of "
+        "the last one.",
+        default=False,
     )
     margin: float = parameter(
-        "An example is left alone if it is scored by more than this; 0 is the perceptron.",
+        "An example updates the model if its score is at most this much above the other class. 0 is the perceptron.",
         default=0.0,
         least=0,
     )
-    budget: int | None = parameter(
-        "The most support patterns to keep. When there is one more, that leaves which would be scored best "
-        'without its own coefficients. Needs ``decision="last"``: a pattern that has left would still be in '
-        "the average. Without a budget no kernel values between support patterns are kept.",
+    max_support: int | None = parameter(
+        "Maximum number of support vectors. If one more is added, the one that is classified best without its own "
+        "coefficients is removed. Needs ``average=False``. By default there is no maximum, and no kernel values "
+        "between support vectors are kept.",
         default=None,
         least=1,
     )
     fit_intercept: bool = parameter(
-        "Whether to add 1 to all kernel values, which gives every class a regularised bias.",
-        default=False,
-    )
-    epochs: int = parameter(
-        "The passes over the data.",
-        default=1,
-        least=1,
+        "Whether to add 1 to all kernel values, which gives every class a regularised bias.", default=False
     )
     class_weight: Mapping[Any, float] | str | None = parameter(
-        'Factors on the steps per class; "balanced" takes them inversely proportional to the class frequencies.',
+        'Factors on the steps for the examples of each class. "balanced" makes them inversely proportional to the '
+        "class frequencies. By default all are 1.",
         default=None,
         check=parameters.class_weights,
         form='dict or "balanced"',
@@ -241,10 +239,19 @@ class KernelPerceptron(CountsSupport, OnlineClassifier):
 
     _ALGORITHM = Perceptron
 
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.average and self.max_support is not None:
+            raise ParameterError(
+                "max_support",
+                f"must be None with average=True, because removed support vectors would remain in the average; got "
+                f"{self.max_support!r}",
+            )
+
 
 @with_paragraphs
 @persistable(**_FITTED)
-class KernelPassiveAggressive(Weighted, CountsSupport, OnlineClassifier):
+class KernelPassiveAggressive(Weighted, Passes, CountsSupport, OnlineClassifier):
     """Passive-aggressive classifier with a kernel: an example within the margin of 1 makes the step that frees it.
 
     With two classes it is one decision function ``f``. An example with ``y f(x) < 1`` adds ``tau y k(x, .)`` to it,
@@ -291,29 +298,24 @@ class KernelPassiveAggressive(Weighted, CountsSupport, OnlineClassifier):
     """
 
     loss: Literal["hinge", "squared_hinge"] = parameter(
-        "The loss that a step weighs against its size: PA-I, or PA-II with ``tau = loss / (k(x, x) + 1 / (2 "
-        "C))``, twice k(x, x) with more classes. The names are those of scikit-learn's "
+        '"hinge" is PA-I, whose step is limited by `C`; "squared_hinge" is PA-II with the step ``tau = loss / (k(x, '
+        "x) + 1 / (2 C))``, and twice k(x, x) with more than two classes. The names are those of scikit-learn's "
         "`PassiveAggressiveClassifier`.",
         default="hinge",
     )
-    decision: Literal["last", "average"] = parameter(
-        "The decision function to keep: that after the last example, or the average of those after every "
-        "example, which is steadier.",
-        default="last",
+    average: bool = parameter(
+        "Whether the decision function is the average of those after every example, which is more stable, instead of "
+        "the last one.",
+        default=False,
     )
     C: float = parameter(
-        "The largest step with the hinge loss; the squared one shortens all steps. Smaller values forgive noise.",
+        'Aggressiveness: the largest step with ``loss="hinge"``; with the squared loss all steps are shortened. '
+        "Smaller values are more robust to noise.",
         default=1.0,
         above=0,
     )
     fit_intercept: bool = parameter(
-        "Whether to add 1 to all kernel values, which gives every class a regularised bias.",
-        default=False,
-    )
-    epochs: int = parameter(
-        "The passes over the data. An example that comes again takes another step of up to `C`.",
-        default=1,
-        least=1,
+        "Whether to add 1 to all kernel values, which gives every class a regularised bias.", default=False
     )
 
     _ALGORITHM = PassiveAggressive

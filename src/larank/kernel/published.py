@@ -13,8 +13,7 @@ from larank import declare
 from larank.blocks import Batch, Provider
 from larank.blocks.kernels import CallableKernel
 from larank.blocks.provider import pieces
-from larank.data.models import persistable_value
-from larank.declare import Declared, parameter
+from larank.declare import ParameterError, Value, parameter
 from larank.kernel.machine import ROWS_AT_ONCE, session_class
 from larank.kernel.problem import Problem
 from larank.training import FromScratch, Objectives
@@ -25,8 +24,7 @@ _ESTIMATES_PER_PASS = 20
 _CALLABLE_PIECE = 64  # a batch of a callable kernel is compared with itself
 
 
-@persistable_value
-class Published(Declared):
+class Published(Value):
     """The solver of Crammer and Singer (2001), round by round."""
 
     row_solver: Literal["fixed-point", "exact"] = parameter(
@@ -38,8 +36,8 @@ class Published(Declared):
         default="kkt",
     )
     active_set: bool = parameter(
-        "Look among the examples that have coefficients first, and at all others only when none of them is "
-        'left. Needs ``selection="kkt"``.',
+        "Look among the examples that have coefficients first, and at all others only when none of them is left. "
+        'Needs ``selection="kkt"``.',
         default=True,
     )
     cooling: Literal["none", "exponential", "linear", "logarithmic"] = parameter(
@@ -47,8 +45,8 @@ class Published(Declared):
         default="logarithmic",
     )
     epsilon: float = parameter(
-        "Training ends when no example violates its optimality condition by as much. It is in units of the "
-        "margin, and half of it is the accuracy of the fixed-point algorithm.",
+        "Training ends when no example violates its optimality condition by as much. It is in units of the margin, "
+        "and half of it is the accuracy of the fixed-point algorithm.",
         default=0.1,
         above=0,
     )
@@ -56,6 +54,23 @@ class Published(Declared):
         "Keep rows of kernel values, as far as the memory limit allows.",
         default=True,
     )
+
+    def _check_together(self) -> None:
+        if self.active_set and self.selection == "cycle":
+            raise ParameterError(
+                "active_set", "must be False with selection='cycle', which takes all examples in turn; got True"
+            )
+        if self.cooling != "none" and not self.active_set:
+            raise ParameterError("cooling", f"must be 'none' with active_set=False; got {self.cooling!r}")
+        if self.cooling != "none" and self.epsilon >= 0.999:
+            raise ParameterError(
+                "epsilon", f"must be below 0.999, where cooling begins; got {self.epsilon!r}. Set cooling='none'"
+            )
+        if self.selection == "cycle" and self.row_solver == "exact" and self.epsilon != 0.1:
+            raise ParameterError(
+                "epsilon",
+                f"is not used with selection='cycle' and row_solver='exact'; got {self.epsilon!r}. Leave it at 0.1",
+            )
 
 
 class PublishedTraining:

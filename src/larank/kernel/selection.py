@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from larank import parameters
 from larank.data.models import persistable_value
+from larank.declare import ParameterError
 
 _Index = NDArray[np.int64]
 _Float = NDArray[np.float64]
@@ -76,6 +77,11 @@ def label_margin(decisions: NDArray[Any], labels: NDArray[np.integer[Any]]) -> N
     return margins
 
 
+def _check_count(name: str, value: int | None) -> None:
+    if value is not None:
+        parameters.whole_number(name, value, at_least=1)
+
+
 @runtime_checkable
 class Strategy(Protocol):
     """How the next example is chosen among random candidates."""
@@ -83,6 +89,10 @@ class Strategy(Protocol):
     @property
     def draws(self) -> int | None:
         """How many candidates to look at, at most; None for all there are."""
+
+    @property
+    def budget(self) -> int | None:
+        """The number of labels after which training stops; None if all examples are used."""
 
     @property
     def needs_scores(self) -> bool:
@@ -119,12 +129,22 @@ class GradualStrategy(Strategy, Protocol):
 @persistable_value
 @dataclass(frozen=True)
 class Random:
-    """The next example at random, as in training without selection."""
+    """The next example at random, as in training without selection.
+
+    Parameters
+    ----------
+    budget : int, optional
+        Number of labels after which training stops. The certificate is that of the problem of all examples.
+    """
 
     name: ClassVar[str] = "random"
     draws: ClassVar[int | None] = 1
     needs_scores: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = False
+    budget: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_count("budget", self.budget)
 
     def choose(self, margins: NDArray[Any], reach: float) -> int:
         """The first one drawn."""
@@ -139,10 +159,11 @@ class _Sampling:
     needs_scores: ClassVar[bool] = True
     needs_labels: ClassVar[bool] = False
     sample_size: int | None = 50
+    budget: int | None = None
 
     def __post_init__(self) -> None:
-        if self.sample_size is not None:
-            parameters.whole_number("sample_size", self.sample_size, at_least=1)
+        _check_count("sample_size", self.sample_size)
+        _check_count("budget", self.budget)
 
     @property
     def draws(self) -> int | None:
@@ -164,7 +185,9 @@ class Gradient(_Sampling):
     Parameters
     ----------
     sample_size : int or None, default=50
-        How many random examples to choose from; None for all of them.
+        Number of random examples to choose from; None for all of them.
+    budget : int, optional
+        Number of labels after which training stops. The certificate is that of the problem of all examples.
     """
 
     name: ClassVar[str] = "gradient"
@@ -179,8 +202,10 @@ class Active(_Sampling):
     Parameters
     ----------
     sample_size : int or None, default=50
-        How many random examples to choose from; None for all of them. The best of 59 is with a probability of 95 %
+        Number of random examples to choose from; None for all of them. The best of 59 is with a probability of 95 %
         among the best 5 % of all.
+    budget : int, optional
+        Number of labels after which training stops. The certificate is that of the problem of all examples.
     """
 
     name: ClassVar[str] = "active"
@@ -196,7 +221,9 @@ class AutoActive(_Sampling):
     sample_size : int or None, default=100
         The size of the sample at most.
     enough : int, default=5
-        How many examples with ``|f(x)| < 1 + delta / 2`` end it, [thesis] section 4.3.2.
+        Number of examples with ``|f(x)| < 1 + delta / 2`` that end the sample, [thesis] section 4.3.2.
+    budget : int, optional
+        Number of labels after which training stops. The certificate is that of the problem of all examples.
     """
 
     name: ClassVar[str] = "autoactive"
@@ -224,33 +251,22 @@ STRATEGIES: dict[str, type[Random] | type[_Sampling]] = {
 }
 
 
-def strategy_named(selection: str | Strategy, sample_size: int | None = None) -> Strategy:
-    """The strategy of this name, or the one given.
+def is_strategy(selection: Any) -> bool:
+    """Return whether this is a strategy or the name of one."""
+    return selection in STRATEGIES if isinstance(selection, str) else isinstance(selection, Strategy)
 
-    Parameters
-    ----------
-    selection : {"random", "gradient", "active", "autoactive"} or strategy
-        An object decides on its sample itself.
-    sample_size : int, optional
-        Of a named strategy; its own default if not given.
-    """
+
+def strategy_named(selection: str | Strategy) -> Strategy:
+    """Return the strategy of this name, or the one given."""
     if not isinstance(selection, str):
         if isinstance(selection, type) or not isinstance(selection, Strategy):
-            raise ValueError(
-                f"selection must be one of {', '.join(map(repr, STRATEGIES))} or a strategy such as "
-                f"Active(sample_size=50); got {selection!r}"
-            )
-        if sample_size is not None:
-            raise ValueError(
-                f"sample_size acts with the name of a strategy only; got sample_size={sample_size!r} with {selection!r}"
+            raise ParameterError(
+                "selection",
+                f"must be one of {', '.join(map(repr, STRATEGIES))} or a strategy such as Active(sample_size=50); got "
+                f"{selection!r}",
             )
         return selection
-    kind = STRATEGIES[parameters.one_of("selection", selection, tuple(STRATEGIES))]
-    if sample_size is None:
-        return kind()
-    if not issubclass(kind, _Sampling):
-        raise ValueError(f"sample_size cannot act with selection={selection!r}; got sample_size={sample_size!r}")
-    return kind(sample_size=sample_size)
+    return STRATEGIES[parameters.one_of("selection", selection, tuple(STRATEGIES))]()
 
 
 class Pool:

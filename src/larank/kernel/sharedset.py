@@ -23,9 +23,9 @@ from larank.kernel.activeset import (
     WEIGHT_OF_MEMBERS,
     ActiveSetTraining,
 )
-from larank.kernel.larank import TAU
 from larank.kernel.machine import Expansion, session_class
 from larank.kernel.newton import Newton
+from larank.parameters import TAU
 from larank.training import ObjectiveValues
 
 _Float = NDArray[np.float64]

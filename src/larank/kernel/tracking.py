@@ -30,7 +30,7 @@ from larank.kernel.machine import (
     session_class,
     signs,
 )
-from larank.parameters import Weighted
+from larank.parameters import Stopping, Weighted
 from larank.training import FromScratch, ObjectiveValues
 
 _Float = NDArray[np.float64]
@@ -147,7 +147,7 @@ def _increase(alpha: _Float, g: _Float, diagonal: _Float, C: _Float) -> _Float:
     gap_=floats("n_problems", finite=False),
     bound_=floats("n_problems", finite=False),
 )
-class TrackingSVC(Weighted, OnlineClassifier):
+class TrackingSVC(Weighted, Stopping, OnlineClassifier):
     """Support vector machine without bias whose models are near the optimum of the examples seen so far, at all times.
 
     After every example come `n_steps` steps on coefficients picked at random among all examples so far. The model is
@@ -188,45 +188,21 @@ class TrackingSVC(Weighted, OnlineClassifier):
     """
 
     C: float = parameter(
-        "The cost of one unit of loss against ``1/2 |w|^2``.",
+        "Inverse regularisation strength: the cost of one unit of loss against ``1/2 |w|^2``. Larger values fit the "
+        "training data more closely.",
         default=1.0,
         above=0,
     )
     algorithm: Literal["process-reprocess", "simple"] = parameter(
-        "Whether a new example is stepped on itself before the others (algorithm 16) or not (algorithm 15).",
+        '"process-reprocess" optimises the new example before random old ones (algorithm 16 of the thesis); "simple" '
+        "optimises random examples only (algorithm 15).",
         default="process-reprocess",
     )
     n_steps: int = parameter(
-        "Steps after every example, K in the paper. With ``8 C / epsilon^2`` of them the normalized excess is"
-        " at most epsilon on average (corollary 8).",
+        "Number of random coordinate steps after each example. More steps follow the optimum more closely: with ``8 C "
+        "/ epsilon^2`` steps the normalised excess is at most epsilon on average (corollary 8 of the thesis).",
         default=10,
         least=1,
-    )
-    epochs: int = parameter(
-        'The passes over the data, with ``stop="epochs"``. An example that comes again is stepped on again; '
-        "the problem does not grow.",
-        default=1,
-        least=1,
-    )
-    stop: Literal["epochs", "gap"] = parameter(
-        "Whether to stop after `epochs` passes or at a duality gap.",
-        default="epochs",
-    )
-    tol: float | None = parameter(
-        'With ``stop="gap"`` the relative duality gap to stop at; if not given, training stops at a gap of `C`.',
-        default=None,
-        above=0,
-    )
-    max_iter: int = parameter(
-        'With ``stop="gap"`` the passes after which training stops with a warning. It is refused with '
-        '``stop="epochs"``.',
-        default=1000,
-        least=1,
-    )
-    certify: bool = parameter(
-        "Whether `fit` ends with computing the objectives of the averaged coefficients from scratch. "
-        "Otherwise those of the coefficients after the last step are reported.",
-        default=True,
     )
 
     _ALGORITHM = Tracking

@@ -121,9 +121,8 @@ class PrimalMulticlassSVC(Kernelized, Weighted, TimeLimited, Threaded, Seeded, S
     """
 
     kernel: str | Callable[[Any, Any], Any] = parameter(
-        'The kernel. "linear" is trained on `X` as it is; the others are mapped to features, see '
-        "`feature_map`. A callable takes two collections of examples and returns the matrix of their kernel "
-        "values.",
+        'The kernel. "linear" is trained on `X` as it is; the others are mapped to features, see `feature_map`. A '
+        "callable takes two collections of examples and returns the matrix of their kernel values.",
         default="linear",
         form='{"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable',
         kw_only=False,
@@ -134,16 +133,16 @@ class PrimalMulticlassSVC(Kernelized, Weighted, TimeLimited, Threaded, Seeded, S
         above=0,
     )
     loss: Literal["log_loss", "squared_hinge", "smoothed_hinge"] = parameter(
-        "The margin loss: ``log(1 + exp(-s))``, ``max(0, 1 - s)^2``, or the hinge ``max(0, 1 - s)`` with its "
-        "corner rounded off.",
+        "The margin loss: ``log(1 + exp(-s))``, ``max(0, 1 - s)^2``, or the hinge ``max(0, 1 - s)`` with its corner "
+        "rounded off.",
         default="log_loss",
     )
     softmax_gamma: float = parameter(
         "The aggregation ``log(2 - k + sum(exp(g * l(s)))) / g`` over the wrong classes: 0 is their sum, "
-        "``numpy.inf`` their maximum. Between them the objective is not always convex with three classes or "
-        'more: it is for "log_loss" from 1 on, and for "squared_hinge" with six classes at most. Elsewhere '
-        "training ends at a local optimum, with a warning and without a dual bound. Where the maximum is "
-        "meant, ``numpy.inf`` is better than a very large number.",
+        "``numpy.inf`` their maximum. Between them the objective is not always convex with three classes or more: it "
+        'is for "log_loss" from 1 on, and for "squared_hinge" with six classes at most. Elsewhere training ends at a '
+        "local optimum, with a warning and without a dual bound. Where the maximum is meant, ``numpy.inf`` is better "
+        "than a very large number.",
         default=1.0,
         least=0,
         infinite=True,
@@ -155,26 +154,26 @@ class PrimalMulticlassSVC(Kernelized, Weighted, TimeLimited, Threaded, Seeded, S
         above=0,
     )
     feature_map: Literal["cholesky", "kpca", "none"] | None = parameter(
-        "How kernel values become features: by `PivotedCholeskyMap` or by `KernelPCAMap`. If not given, "
-        '"none" for the linear kernel and "cholesky" for others.',
+        'How kernel values become features: by `PivotedCholeskyMap` or by `KernelPCAMap`. If not given, "none" for '
+        'the linear kernel and "cholesky" for others.',
         default=None,
     )
     n_components: int | None = parameter(
-        "The features of the map, at most as many as examples; if not given, as many as it takes to be exact "
-        "in double precision, in which the model is then trained, and the certificate is the one of the "
-        "kernel. If given, the certificate is the one of the features. Without a map it is ignored.",
+        "The features of the map, at most as many as examples; if not given, as many as it takes to be exact in "
+        "double precision, in which the model is then trained, and the certificate is the one of the kernel. If "
+        "given, the certificate is the one of the features. Without a map it is ignored.",
         default=None,
         least=1,
     )
     label_kernel: ArrayLike | None = parameter(
-        "A positive semi-definite matrix that says how alike the classes are, in the order of `classes_`; the"
-        " identity if not given. See `larank.tree_label_kernel` and `larank.distance_label_kernel`.",
+        "A positive semi-definite matrix that says how alike the classes are, in the order of `classes_`; the "
+        "identity if not given. See `larank.tree_label_kernel` and `larank.distance_label_kernel`.",
         default=None,
         form="array of shape (n_classes, n_classes)",
     )
     solver: Literal["newton", "lbfgs", "cg"] = parameter(
-        "Truncated Newton, limited-memory BFGS, or the non-linear conjugate gradient of the paper. The "
-        "optimum is the same.",
+        "Truncated Newton, limited-memory BFGS, or the non-linear conjugate gradient of the paper. The optimum is the "
+        "same.",
         default="newton",
     )
     fit_intercept: bool = parameter(
@@ -182,8 +181,8 @@ class PrimalMulticlassSVC(Kernelized, Weighted, TimeLimited, Threaded, Seeded, S
         default=True,
     )
     tol: float = parameter(
-        "The relative duality gap to stop at; where the objective is not convex, the bound that the gradient "
-        "would give.",
+        "The relative duality gap to stop at; where the objective is not convex, the bound that the gradient would "
+        "give.",
         default=0.001,
         above=0,
     )

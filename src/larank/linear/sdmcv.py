@@ -95,8 +95,8 @@ class LinearMulticlassSVCCV(Weighted, TimeLimited, Seeded, LinearClassifier):
         form="int or sequence of float",
     )
     cv: Any = parameter(
-        "The folds: a number of stratified ones, by default 5, or what scikit-learn's `check_cv` takes. A "
-        "class that a fold has no examples of to train on is never predicted there.",
+        "The folds: a number of stratified ones, by default 5, or what scikit-learn's `check_cv` takes. A class that "
+        "a fold has no examples of to train on is never predicted there.",
         default=None,
         form="int, splitter or iterable",
     )
@@ -115,8 +115,8 @@ class LinearMulticlassSVCCV(Weighted, TimeLimited, Seeded, LinearClassifier):
         above=0,
     )
     stop: Literal["gap", "violation"] = parameter(
-        "What ends a training once it is at most `tol`: the relative duality gap, or the largest violation of"
-        " optimality.",
+        "What ends a training once it is at most `tol`: the relative duality gap, or the largest violation of "
+        "optimality.",
         default="gap",
     )
     max_iter: int = parameter(
@@ -125,9 +125,9 @@ class LinearMulticlassSVCCV(Weighted, TimeLimited, Seeded, LinearClassifier):
         least=1,
     )
     time_limit: float | None = parameter(
-        "The seconds after which training stops with a warning. Three quarters of them are for the search. If"
-        " they are not sufficient, a warning says how many settings were scored; the best of these is "
-        "trained. If no setting was scored, `fit` raises a ValueError.",
+        "The seconds after which training stops with a warning. Three quarters of them are for the search. If they "
+        "are not sufficient, a warning says how many settings were scored; the best of these is trained. If no "
+        "setting was scored, `fit` raises a ValueError.",
         default=None,
         above=0,
     )
@@ -149,8 +149,8 @@ class LinearMulticlassSVCCV(Weighted, TimeLimited, Seeded, LinearClassifier):
         default=True,
     )
     n_jobs: int | None = parameter(
-        "How many folds to train at the same time, -1 for as many as there are processors; by default as many"
-        " as the linear algebra library has threads.",
+        "How many folds to train at the same time, -1 for as many as there are processors; by default as many as the "
+        "linear algebra library has threads.",
         default=None,
         check=parameters.not_zero,
         form="int",

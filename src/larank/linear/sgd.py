@@ -161,27 +161,26 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
     """
 
     loss: Literal["hinge", "squared_hinge", "smoothed_hinge", "log_loss", "modified_huber"] = parameter(
-        'The loss of an example with margin ``z``, as in scikit-learn\'s `SGDClassifier`; "smoothed_hinge" '
-        "is ``(1 - z)^2 / 2`` between 0 and 1 and continues as a straight line below.",
+        'The loss of an example with margin ``z``, as in scikit-learn\'s `SGDClassifier`; "smoothed_hinge" is ``(1 - '
+        "z)^2 / 2`` between 0 and 1 and continues as a straight line below.",
         default="hinge",
         kw_only=False,
     )
     algorithm: Literal["asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs"] = parameter(
-        "Averaged SGD with steps that even out the scales of the features; or an algorithm of the thesis, for"
-        " comparison: SGD-QN, with a diagonal estimate of the curvature; SVMSGD2, which regularises now and "
-        "then; plain SGD, which is slow on sparse data; or online L-BFGS of rank ten, which is slow on all "
-        "data.",
+        "Averaged SGD with steps that even out the scales of the features; or an algorithm of the thesis, for "
+        "comparison: SGD-QN, with a diagonal estimate of the curvature; SVMSGD2, which regularises now and then; "
+        "plain SGD, which is slow on sparse data; or online L-BFGS of rank ten, which is slow on all data.",
         default="asgd",
     )
     formulation: Literal["joint", "one-vs-rest"] = parameter(
         "The loss of three or more classes: the margin is that of the label's score over the best other one "
-        "(Crammer-Singer), and the log loss is the multinomial one; or one binary problem per class. With two"
-        " classes both are the binary loss.",
+        "(Crammer-Singer), and the log loss is the multinomial one; or one binary problem per class. With two classes "
+        "both are the binary loss.",
         default="joint",
     )
     alpha: float = parameter(
-        "The weight of ``1/2 |W|^2`` against the mean loss. The same problem in terms of a cost per example "
-        "has ``C = 1 / (alpha * n_samples)``.",
+        "The weight of ``1/2 |W|^2`` against the mean loss. The same problem in terms of a cost per example has ``C = "
+        "1 / (alpha * n_samples)``.",
         default=0.0001,
         above=0,
     )
@@ -191,9 +190,9 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
         least=1,
     )
     t0: float | None = parameter(
-        "The first step has the length ``1 / (alpha * t0)``. By default `fit`, or the first call of "
-        "`partial_fit`, tries several values on a sample and takes the one with the lowest objective. With a "
-        "value given, steps do not even out the scales of the features.",
+        "The first step has the length ``1 / (alpha * t0)``. By default `fit`, or the first call of `partial_fit`, "
+        "tries several values on a sample and takes the one with the lowest objective. With a value given, steps do "
+        "not even out the scales of the features.",
         default=None,
         above=0,
     )
@@ -202,16 +201,16 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
         default=True,
     )
     class_weight: Mapping[Any, float] | str | None = parameter(
-        'Factors on the loss per class; "balanced" takes them inversely proportional to the class '
-        'frequencies. With "one-vs-rest" and more than two classes, that of a class acts on its own '
-        "examples in its own problem, as in scikit-learn's `SGDClassifier`.",
+        'Factors on the loss per class; "balanced" takes them inversely proportional to the class frequencies. With '
+        '"one-vs-rest" and more than two classes, that of a class acts on its own examples in its own problem, as in '
+        "scikit-learn's `SGDClassifier`.",
         default=None,
         check=parameters.class_weights,
         form='dict or "balanced"',
     )
     shuffle: bool = parameter(
-        "Whether `fit` visits the examples in random order, those of a stream in that of a buffer. Arrays "
-        "given to `partial_fit` are visited in their own.",
+        "Whether `fit` visits the examples in random order, those of a stream in that of a buffer. Arrays given to "
+        "`partial_fit` are visited in their own.",
         default=True,
     )
     early_stopping: bool = parameter(
@@ -230,9 +229,8 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
         least=1,
     )
     certify: bool = parameter(
-        "Whether `fit` computes the objective from scratch after each pass, or fifty times if there are more,"
-        " and a lower bound at the end. Otherwise, and on streams, the certificate holds an estimate made on "
-        "the way.",
+        "Whether `fit` computes the objective from scratch after each pass, or fifty times if there are more, and a "
+        "lower bound at the end. Otherwise, and on streams, the certificate holds an estimate made on the way.",
         default=True,
     )
     memory_limit: float = parameter(
@@ -246,8 +244,8 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
         default=False,
     )
     random_state: int | np.random.RandomState | None = parameter(
-        "The seed of the order of the examples and of the sample. The same integer gives the same model on "
-        "every machine.",
+        "The seed of the order of the examples and of the sample. The same integer gives the same model on every "
+        "machine.",
         default=None,
         form="int, RandomState or None",
     )

@@ -157,9 +157,8 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
     """
 
     inference: Literal["exact", "greedy"] = parameter(
-        '"exact": the sequence of labels with the highest score of all (Viterbi); time grows with '
-        'labels^(order + 1). "greedy": the best label for one token after the other, those before it being '
-        "fixed; any order.",
+        '"exact": the sequence of labels with the highest score of all (Viterbi); time grows with labels^(order + 1). '
+        '"greedy": the best label for one token after the other, those before it being fixed; any order.',
         default="exact",
         kw_only=False,
     )
@@ -179,8 +178,8 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
         default="larank",
     )
     n_reprocess: int | None = parameter(
-        "How often LaRank returns to support patterns after each new example: one PROCESSOLD and ten OPTIMIZE"
-        " each time. By default 5 for exact and 1 for greedy inference.",
+        "How often LaRank returns to support patterns after each new example: one PROCESSOLD and ten OPTIMIZE each "
+        "time. By default 5 for exact and 1 for greedy inference.",
         default=None,
         least=0,
     )
@@ -190,8 +189,8 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
         least=1,
     )
     stop: Literal["epochs", "gap"] = parameter(
-        "What ends training: `epochs` passes, or a duality gap of `tol` times the primal objective, or of `C`"
-        " if there is no `tol`.",
+        "What ends training: `epochs` passes, or a duality gap of `tol` times the primal objective, or of `C` if "
+        "there is no `tol`.",
         default="epochs",
     )
     tol: float | None = parameter(
@@ -205,10 +204,9 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
         least=1,
     )
     templates: str | Sequence[str] | None = parameter(
-        "Which features to make of tokens that are text, see `larank.sequence.features`. By default "
-        '"general", which serves parts of speech, chunks and names alike: "words" makes them of the '
-        'column word alone, and "general" of all columns. "chunking" is the set of CRFsuite\'s example for'
-        " the columns word and pos.",
+        'Which features to make of tokens that are text, see `larank.sequence.features`. By default "general", which '
+        'serves parts of speech, chunks and names alike: "words" makes them of the column word alone, and "general" '
+        'of all columns. "chunking" is the set of CRFsuite\'s example for the columns word and pos.',
         default=None,
         form="str or sequence of str",
     )
@@ -218,15 +216,15 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
         form="sequence of str",
     )
     constraints: Constraints = parameter(
-        "Which label may follow which, in training and in prediction. A function is asked ``allowed(previous,"
-        " label)`` with None for the beginning and the end.",
+        "Which label may follow which, in training and in prediction. A function is asked ``allowed(previous, "
+        "label)`` with None for the beginning and the end.",
         default=None,
         form='{"BIO", "BILOU"}, callable or None',
     )
     repair: bool = parameter(
-        'Whether labels are read as conlleval does, and written anew as the constraints "BIO" or "BILOU" '
-        "demand, wherever labels are given: in `fit`, `partial_fit`, `calibrate` and `score`. Otherwise "
-        "training on labels that are not allowed is an error that names them, before training begins.",
+        'Whether labels are read as conlleval does, and written anew as the constraints "BIO" or "BILOU" demand, '
+        "wherever labels are given: in `fit`, `partial_fit`, `calibrate` and `score`. Otherwise training on labels "
+        "that are not allowed is an error that names them, before training begins.",
         default=False,
     )
     label_costs: Mapping[tuple[Any, Any], float] | None = parameter(
@@ -235,22 +233,22 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
         form="mapping",
     )
     history: Literal["true", "predicted"] = parameter(
-        "The labels before a token in greedy training: the true ones, or what the model predicts at that "
-        "time. With predicted ones the problem changes on the way, so there is no certificate.",
+        "The labels before a token in greedy training: the true ones, or what the model predicts at that time. With "
+        "predicted ones the problem changes on the way, so there is no certificate.",
         default="true",
     )
     average: bool | Literal["auto"] = parameter(
-        "Whether the model is the average of the weights over the stream, and not the last ones, which owe "
-        "much to the last few sequences. The perceptron and the passive-aggressive rule take the average of "
-        'all; for LaRank about the last sixteenth counts. "auto" does so for LaRank with ``stop="epochs"``. '
-        "The average of `fit` goes on in `partial_fit`, for the perceptron as the average of all, otherwise "
-        "as a shorter one that each next sequence moves by 6 %: one sequence hardly changes the model, and "
-        "some ten repeats teach it what was wrong. Weights take twice the memory.",
+        "Whether the model is the average of the weights over the stream, and not the last ones, which owe much to "
+        "the last few sequences. The perceptron and the passive-aggressive rule take the average of all; for LaRank "
+        'about the last sixteenth counts. "auto" does so for LaRank with ``stop="epochs"``. The average of `fit` goes '
+        "on in `partial_fit`, for the perceptron as the average of all, otherwise as a shorter one that each next "
+        "sequence moves by 6 %: one sequence hardly changes the model, and some ten repeats teach it what was wrong. "
+        "Weights take twice the memory.",
         default="auto",
     )
     shuffle: bool = parameter(
-        "Whether `fit` shuffles the sequences in each epoch. Those of a file are shuffled within blocks of "
-        "some 50 000 tokens.",
+        "Whether `fit` shuffles the sequences in each epoch. Those of a file are shuffled within blocks of some 50 "
+        "000 tokens.",
         default=True,
     )
     certify: bool = parameter(
@@ -258,18 +256,17 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
         default=True,
     )
     max_patterns: int | None = parameter(
-        "How many support patterns LaRank returns to, 2 or more; any number if not given. Where there are "
-        "more, random ones are let go: their coefficients stay as they are. Memory then grows with the "
-        "features alone.",
+        "How many support patterns LaRank returns to, 2 or more; any number if not given. Where there are more, "
+        "random ones are let go: their coefficients stay as they are. Memory then grows with the features alone.",
         default=None,
         least=2,
     )
     memory_limit: float = parameter(
-        "Bytes of support patterns that LaRank returns to, and of encoded text of a file kept for the next "
-        "pass. When patterns take more, random ones are let go: their coefficients stay as they are. Weights,"
-        " of which every feature has one for every label, come on top, with their average: where they would "
-        "take more than `memory_limit` by themselves, and more than 64 MB, training ends with a "
-        "`MemoryLimitError` before they are made.",
+        "Bytes of support patterns that LaRank returns to, and of encoded text of a file kept for the next pass. When "
+        "patterns take more, random ones are let go: their coefficients stay as they are. Weights, of which every "
+        "feature has one for every label, come on top, with their average: where they would take more than "
+        "`memory_limit` by themselves, and more than 64 MB, training ends with a `MemoryLimitError` before they are "
+        "made.",
         default=2000000000.0,
         above=0,
         most=4611686018427387904,

@@ -156,10 +156,9 @@ class StructuredSVC(TimeLimited, Seeded, Estimator):
         kw_only=False,
     )
     solver: Literal["larank", "perceptron", "passive-aggressive", "svmstruct", "svmstruct-1slack"] = parameter(
-        '"larank" nearly solves the problem in one pass and can go on to any precision. "svmstruct" adds '
-        'violated outputs to a working set and solves the problem on it, "svmstruct-1slack" does so with one '
-        'output of every example at once. "perceptron" and "passive-aggressive" step on each example when it '
-        "comes.",
+        '"larank" nearly solves the problem in one pass and can go on to any precision. "svmstruct" adds violated '
+        'outputs to a working set and solves the problem on it, "svmstruct-1slack" does so with one output of every '
+        'example at once. "perceptron" and "passive-aggressive" step on each example when it comes.',
         default="larank",
         kw_only=False,
     )
@@ -174,14 +173,14 @@ class StructuredSVC(TimeLimited, Seeded, Estimator):
         least=1,
     )
     stop: Literal["epochs", "gap", "violation"] | None = parameter(
-        "What ends training: `epochs` passes, a duality gap, or that no output violates its margin by `tol` "
-        'more than the working set knows. By default "epochs" or, with "svmstruct" and "svmstruct-1slack", '
-        'which know the last two, "gap". "larank" knows the first two, perceptrons the first.',
+        "What ends training: `epochs` passes, a duality gap, or that no output violates its margin by `tol` more than "
+        'the working set knows. By default "epochs" or, with "svmstruct" and "svmstruct-1slack", which know the last '
+        'two, "gap". "larank" knows the first two, perceptrons the first.',
         default=None,
     )
     tol: float | None = parameter(
-        "The gap relative to the primal objective, or the violation per example in units of the loss, at "
-        "which to stop; 1e-3 if not given.",
+        "The gap relative to the primal objective, or the violation per example in units of the loss, at which to "
+        "stop; 1e-3 if not given.",
         default=None,
         above=0,
     )
@@ -191,14 +190,14 @@ class StructuredSVC(TimeLimited, Seeded, Estimator):
         least=1,
     )
     n_reprocess: int = parameter(
-        'How often one PROCESSOLD and ten OPTIMIZE follow each example in the fixed schedule of "larank"; '
-        'with ``stop="gap"``, how often one PROCESSOLD does in its only pass.',
+        'How often one PROCESSOLD and ten OPTIMIZE follow each example in the fixed schedule of "larank"; with '
+        '``stop="gap"``, how often one PROCESSOLD does in its only pass.',
         default=1,
         least=0,
     )
     schedule: Literal["fixed", "adaptive"] = parameter(
-        'How the operations of "larank" take turns: always alike, or in proportion to the dual increase they '
-        "bring for their work.",
+        'How the operations of "larank" take turns: always alike, or in proportion to the dual increase they bring '
+        "for their work.",
         default="fixed",
     )
     average: bool = parameter(
@@ -210,8 +209,8 @@ class StructuredSVC(TimeLimited, Seeded, Estimator):
         default=True,
     )
     certify: bool = parameter(
-        'Whether "larank" ends `fit` with the objectives from scratch, which takes an arg max per example. '
-        "Otherwise the certificate holds an estimate made on the way.",
+        'Whether "larank" ends `fit` with the objectives from scratch, which takes an arg max per example. Otherwise '
+        "the certificate holds an estimate made on the way.",
         default=True,
     )
     random_state: int | np.random.RandomState | None = parameter(

@@ -89,13 +89,13 @@ class TableEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
         form='mapping of str to {"number", "boolean", "date", "category", "text", "drop"}',
     )
     scale: Literal["standard", "robust", "none"] = parameter(
-        "What numbers are divided by: their standard deviation, the distance of their quartiles, which "
-        "outliers do not change, or nothing. Before, their mean or median is taken away.",
+        "What numbers are divided by: their standard deviation, the distance of their quartiles, which outliers do "
+        "not change, or nothing. Before, their mean or median is taken away.",
         default="standard",
     )
     min_frequency: int = parameter(
-        "The rows that a category must be in for a feature of its own; rarer ones share one, also with those "
-        "that come after training.",
+        "The rows that a category must be in for a feature of its own; rarer ones share one, also with those that "
+        "come after training.",
         default=2,
         least=1,
     )
@@ -105,8 +105,8 @@ class TableEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
         least=1,
     )
     text: Literal["tfidf", "hash"] = parameter(
-        "What becomes of the words in text: a weighed feature for each that is in two rows at least, or one "
-        "of `text_features` by a hash of the word.",
+        "What becomes of the words in text: a weighed feature for each that is in two rows at least, or one of "
+        "`text_features` by a hash of the word.",
         default="tfidf",
     )
     text_features: int = parameter(

@@ -52,6 +52,7 @@ from larank.training.result import Result
 
 _ROUNDING_OF_MARGINS = 1e-6
 
+
 class SDM(Value):
     """The switches of the Sequential Dual Method, for ``solver=SDM(...)``. They change the time, not the solution."""
 
@@ -83,8 +84,8 @@ class _Stored(Declared, position=4):
         most=LARGEST_COUNT,
     )
     n_jobs: int | None = parameter(
-        "Number of threads that visit examples. By default 1; -1 uses all processors. Several threads are used if there "
-        "are at least eight stored values of `X` for each weight. Their number changes the model, within `tol`.",
+        "Number of threads that visit examples. By default 1; -1 uses all processors. Several threads are used if "
+        "there are at least eight stored values of `X` for each weight. Their number changes the model, within `tol`.",
         default=None,
         check=parameters.not_zero,
         form="int",
@@ -138,10 +139,10 @@ class LinearMulticlassSVC(Weighted, StoppingAtGap, _Stored, Seeded, LinearClassi
     """
 
     formulation: Literal["crammer-singer", "weston-watkins", "one-vs-rest"] = parameter(
-        'Loss of an example with scores ``s`` and label ``y``. "crammer-singer" is the largest margin violation, ``max(0, '
-        'max(1 + s[m] - s[y] for m != y))``, and a good choice in general. "weston-watkins" is the sum of the violations '
-        'of all wrong classes. "one-vs-rest" is the sum of the hinge losses of one binary problem per class, as in '
-        "`sklearn.svm.LinearSVC`.",
+        'Loss of an example with scores ``s`` and label ``y``. "crammer-singer" is the largest margin violation, '
+        '``max(0, max(1 + s[m] - s[y] for m != y))``, and a good choice in general. "weston-watkins" is the sum of '
+        'the violations of all wrong classes. "one-vs-rest" is the sum of the hinge losses of one binary problem per '
+        "class, as in `sklearn.svm.LinearSVC`.",
         default="crammer-singer",
         kw_only=False,
     )
@@ -295,7 +296,9 @@ class LinearMulticlassSVC(Weighted, StoppingAtGap, _Stored, Seeded, LinearClassi
 
         with progress_for(self.verbose) as progress:
             progress.start(f"{self.formulation}, {X.shape[0]} examples, {X.shape[1]} features, {len(classes)} classes")
-            outcome = train(_SdmTraining(session, X), self._limits(), progress, checkpoint=checkpoint, interrupt=interrupt)
+            outcome = train(
+                _SdmTraining(session, X), self._limits(), progress, checkpoint=checkpoint, interrupt=interrupt
+            )
         self.classes_, self._formulation = classes, self.formulation
         self.costs_, self.rest_costs_ = costs, rest_costs
         self._keep_model(session, X)

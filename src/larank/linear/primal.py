@@ -76,8 +76,8 @@ class PrimalMulticlassSVC(Weighted, StoppingAtGap, _InThreads, Seeded, LinearCla
 
     With the scores ``f`` of an example with label ``y``, each wrong class ``u`` has a margin ``s = f[y] - f[u]`` and a
     loss ``l(s)``. These are aggregated by a soft maximum between their sum and their maximum. With the defaults the
-    model is multinomial logistic regression. For a kernel, put a `PivotedCholeskyMap` or a `KernelPCAMap` before it in a
-    pipeline.
+    model is multinomial logistic regression. For a kernel, put a `PivotedCholeskyMap` or a `KernelPCAMap` before it in
+    a pipeline.
 
     Attributes
     ----------

@@ -355,7 +355,7 @@ class LinearMulticlassSVC(Weighted, StoppingAtGap, _Stored, Seeded, LinearClassi
         at = ObjectiveValues(math.inf, outcome.objectives.dual, outcome.objectives.violation)
         return replace(outcome, objectives=at, status="precision" if outcome.status == "converged" else outcome.status)
 
-    def _warn_if_early(self, outcome: Outcome) -> None:
+    def _warn_if_early(self, outcome: Outcome, stacklevel: int = 2) -> None:
         warn_if_early(
             outcome,
             self.result_,
@@ -363,7 +363,7 @@ class LinearMulticlassSVC(Weighted, StoppingAtGap, _Stored, Seeded, LinearClassi
             time_limit=self.time_limit,
             limit_of_precision="where nothing more could be gained",
             is_hard=math.isinf(self.C),
-            stacklevel=3,
+            stacklevel=stacklevel + 1,
         )
 
     def _check_precision(self, dtype: np.dtype[Any], costs: NDArray[np.float64]) -> None:

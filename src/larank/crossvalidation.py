@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from inspect import signature
@@ -276,7 +276,7 @@ class Search(Protocol):
     """The trainings of one search; the constructor takes a `Request`, X, y and weights of examples."""
 
     examples: Examples
-    folds: Sequence[Fold]
+    folds: list[Fold]
     gammas: _Float | None  # the values of gamma to try; None if only the gamma of the estimator is used
     about: str  # description of the problem, for progress
 

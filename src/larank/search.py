@@ -67,8 +67,8 @@ class PathSearchCV(MetaEstimatorMixin, Estimator):  # type: ignore[misc]
     """Search for the best C, and gamma, of a `MulticlassSVC` or a `LinearMulticlassSVC` by cross-validation.
 
     It finds what `sklearn.model_selection.GridSearchCV` finds, up to the tolerance `tol` of the estimator, in a
-    fraction of the time. For each fold, models with larger costs start from models with smaller costs, and folds are trained at
-    the same time. With a `MulticlassSVC` all folds share their kernel values.
+    fraction of the time. For each fold, models with larger costs start from models with smaller costs, and folds are
+    trained at the same time. With a `MulticlassSVC` all folds share their kernel values.
 
     Attributes
     ----------

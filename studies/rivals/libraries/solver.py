@@ -208,16 +208,18 @@ class TaggerFit(Fitted):
     tag_prepared: Callable[[Any], Tags] | None = None
 
 
-def timed_fit(model: Any, data: Any) -> Stopwatch:
+def timed_fit(model: Any, data: Any, **options: Any) -> Stopwatch:
     """Train the model on the examples and labels of a set, and return the time it took."""
     with Stopwatch() as watch:
-        model.fit(data.X, data.y)
+        model.fit(data.X, data.y, **options)
     return watch
 
 
-def linear_fit(model: Any, data: Any, told: Callable[[], Mapping[str, Any]] = dict, biases: bool = False) -> LinearFit:
+def linear_fit(
+    model: Any, data: Any, told: Callable[[], Mapping[str, Any]] = dict, biases: bool = False, **options: Any
+) -> LinearFit:
     """Train anything with `coef_`; `told` has what else it tells, `biases` makes them the last column of W."""
-    watch = timed_fit(model, data)
+    watch = timed_fit(model, data, **options)
 
     def weights() -> NDArray[np.float64]:
         W = np.column_stack([model.coef_, model.intercept_]) if biases else model.coef_

@@ -3,7 +3,7 @@
 import numpy as np
 
 from larank import ActiveLearner, LaRankClassifier
-from larank.active import Active
+from larank.active import Active, AutoActive, Random
 from larank.data import load_letter
 
 letter = load_letter()
@@ -11,19 +11,19 @@ train, test = (np.isin(y, list("BDEFPR")) for y in (letter.y_train, letter.y_tes
 X, y = letter.X_train[train].astype(np.float32), letter.y_train[train]
 X_test, y_test = letter.X_test[test].astype(np.float32), letter.y_test[test]
 
-SELECTIONS = {
-    "at random": "random",
-    "the best of 50": "active",
-    "a few near the boundary": "autoactive",
-    "the best of all": Active(sample_size=None),
-}
 STOPS = (50, 100, 150, 300)
+SELECTIONS = {
+    "at random": Random(budget=STOPS[-1]),
+    "the best of 50": Active(sample_size=50, budget=STOPS[-1]),
+    "a few near the boundary": AutoActive(budget=STOPS[-1]),
+    "the best of all": Active(sample_size=None, budget=STOPS[-1]),
+}
 
 
 def errors(selection, seed):
     """The test error after 50, 100, ... labels."""
     model = LaRankClassifier(C=10, gamma=0.025, n_jobs=1, random_state=seed)
-    learner = ActiveLearner(model, X, selection=selection, label_budget=STOPS[-1], random_state=seed)
+    learner = ActiveLearner(model, X, selection=selection, random_state=seed)
     found = []
     while learner.remaining:
         index, x = learner.query()

@@ -31,7 +31,7 @@ captions[photos] = people[photos][:, None, :]
 
 settings = {"kernel": "rbf", "gamma": 0.02, "C": 10.0, "random_state": 0}
 guess = LaRankClassifier(**settings).fit(faces, captions[np.arange(len(faces)), random.integers(0, 2, len(faces))])
-model = AmbiguousClassifier(**settings, epochs=10, sharpness=20.0).fit(faces, captions.tolist())
+model = AmbiguousClassifier(**settings, max_iter=10, sharpness=20.0).fit(faces, captions.tolist())
 told = LaRankClassifier(**settings).fit(faces, people)
 
 print(f"{len(photos)} photos of two, {len(NAMES)} names. New faces that get their right name, by a model")

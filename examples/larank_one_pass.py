@@ -8,7 +8,7 @@ from larank.data import load_letter
 letter = load_letter()
 X, X_test = letter.X_train.astype(np.float32), letter.X_test.astype(np.float32)  # float32 is faster
 
-model = LaRankClassifier(C=10, gamma=0.025, epochs=1, random_state=0)
+model = LaRankClassifier(C=10, gamma=0.025, max_iter=1, random_state=0)
 model.fit(X, letter.y_train, validation=(X_test, letter.y_test))
 
 result = model.result_

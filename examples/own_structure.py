@@ -41,7 +41,7 @@ X_test, y_test = pictures(300, random)
 
 for solver in ("perceptron", "passive-aggressive", "larank", "svmstruct-1slack", "svmstruct"):
     settings = {"average": True} if solver in ("perceptron", "passive-aggressive") else {}
-    model = StructuredSVC(Matching(), solver, random_state=0, **settings).fit(X, y)
+    model = StructuredSVC(Matching(), solver=solver, random_state=0, **settings).fit(X, y)
     result = model.result_
     gap = f"relative gap {result.relative_gap:.4f}" if result.has_objective else "no objective"
     wrong = 1 - model.score(X_test, y_test)

@@ -50,7 +50,7 @@ def spectrum(A, B):
 words = [word for listed in WORDS.values() for word in listed.split()]
 languages = np.array([language for language, listed in WORDS.items() for _ in listed.split()])
 
-model = LaRankClassifier(kernel=spectrum, C=10, epochs=2, random_state=0).fit(words, languages)
+model = LaRankClassifier(kernel=spectrum, C=10, max_iter=2, random_state=0).fit(words, languages)
 result = model.result_
 print(f"{len(words)} words, {result.support_patterns} of them support patterns, {result.kernel_values} kernel values")
 print(f"objective {result.primal:.2f}, no model is below {result.dual:.2f}")

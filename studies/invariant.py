@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from larank import LaRankClassifier, MulticlassSVC
+from larank import BlockSteps, LaRankClassifier, MulticlassSVC
 from larank.blocks.device import CupyDevice, Device, HostDevice, TorchDevice, device_for, device_scores
 from larank.blocks.kernels import kernel_for
 from studies.datasets import COVTYPE_TRAIN, KERNEL, LOGISTIC, Dataset, load
@@ -180,7 +180,7 @@ def _streamed(at: Namespace, device: Device, data: Dataset, say: Say) -> Iterato
     random, deform = np.random.default_rng(at.seed), Deformer(device, data.X_train)
     gamma = GAMMA / 127.5**2
     settings = {"C": C, "gamma": gamma, "memory_limit": at.memory_limit, "random_state": at.seed}
-    model = LaRankClassifier(device=at.device, **settings)
+    model = LaRankClassifier(solver=BlockSteps(at.device), **settings)
     seconds = made = 0.0
     batch = at.batch or math.ceil(at.rows / 10)
     for first in range(0, at.rows, batch):
@@ -215,8 +215,8 @@ def _digit_fits(at: Namespace, data: Dataset, say: Say) -> Iterator[Fit]:
     data = data.with_examples(lambda X: X.astype(np.float32) / 127.5 - 1)
     settings = {"C": C, "gamma": GAMMA, "tol": at.tol}
     settings |= {"memory_limit": at.memory_limit, "random_state": at.seed}
-    for device in (at.device, None):
-        yield _fit("digits", MulticlassSVC(device=device, **settings), data, say)
+    for solver in (BlockSteps(at.device), "active-set"):
+        yield _fit("digits", MulticlassSVC(solver=solver, **settings), data, say)
     rival = libraries.KERNEL["intelex"]
     if libraries.installed(rival):
         began = time.perf_counter()
@@ -231,10 +231,10 @@ def _digit_fits(at: Namespace, data: Dataset, say: Say) -> Iterator[Fit]:
 def _forest_fits(at: Namespace, say: Say) -> Iterator[Fit]:
     """One pass over all rows on the device, and by the compiled machine over some."""
     data = load("covtype", LOGISTIC)
-    for device, rows in zip((at.device, None), at.forests, strict=True):
+    for solver, rows in zip((BlockSteps(at.device), "larank"), at.forests, strict=True):
         some = replace(data, X_train=data.X_train[:rows], y_train=data.y_train[:rows]).standardised()
-        settings = {"C": FOREST_C, "gamma": FOREST_GAMMA, "epochs": 1, "memory_limit": at.memory_limit}
-        yield _fit("covtype", LaRankClassifier(device=device, random_state=at.seed, **settings), some, say)
+        settings = {"C": FOREST_C, "gamma": FOREST_GAMMA, "max_iter": 1, "memory_limit": at.memory_limit}
+        yield _fit("covtype", LaRankClassifier(solver=solver, random_state=at.seed, **settings), some, say)
 
 
 def _fit(problem: str, model: Any, data: Dataset, say: Say) -> Fit:
@@ -243,11 +243,12 @@ def _fit(problem: str, model: Any, data: Dataset, say: Say) -> Fit:
     seconds, began = time.perf_counter() - began, time.perf_counter()
     error = 100 * (1 - model.score(data.X_test, data.y_test))
     took, at = time.perf_counter() - began, model.result_
-    name = "compiled" if model.device is None else f"block steps, {device_for(model.device).name}"
+    steps = model.solver if isinstance(model.solver, BlockSteps) else None
+    name = "compiled" if steps is None else f"block steps, {device_for(steps.device).name}"
     say(f"{problem}, {name}: {seconds:.2f} s, error {error:.2f} %")
     gap = np.nan if at.relative_gap is None else at.relative_gap
     row = (problem, name, len(data.y_train), seconds, at.status, gap, at.dual, error)
-    gradients = None if model.device is None else at.operations["optimize"]
+    gradients = None if steps is None else at.operations["optimize"]
     return Fit(*row, at.support_patterns, gradients, took)
 
 

@@ -1,4 +1,4 @@
-"""`python -m studies epochs`: the passes that `epochs="auto"` makes on small and noisy data, against the optimum.
+"""`python -m studies epochs`: the passes that the default makes on small and noisy data, compared with the optimum.
 
 `python -m studies one-pass`: how far one pass of `partial_fit` is from the optimum, on noisy and other data.
 """
@@ -30,7 +30,7 @@ from studies.tables import column, derived, of_rows
 MOST_TRAIN, MOST_TEST = 4000, 2000
 ALGORITHMS: Mapping[str, tuple[type, Callable[..., Any]]] = {
     "larank": (LaRankClassifier, lambda **given: MulticlassSVC(**given, tol=1e-4)),
-    "lasvm": (LaSVMClassifier, lambda **given: LaSVMClassifier(**given, stop="gap", tol=1e-4, max_iter=1000)),
+    "lasvm": (LaSVMClassifier, lambda **given: LaSVMClassifier(**given, tol=1e-4)),
 }
 
 
@@ -98,7 +98,7 @@ def _epochs_row(name: str, algorithm: str, data: Dataset, is_quick: bool) -> Epo
         settings = {"C": C, "gamma": gamma / data.X_train.shape[1]}
         optimum, _ = _errors(data, lambda seed, given=settings: exact(**given, random_state=seed), 1)
         one, _ = _errors(
-            data, lambda seed, given=settings: online(**given, epochs=1, random_state=seed), max(1, seeds // 3)
+            data, lambda seed, given=settings: online(**given, max_iter=1, random_state=seed), max(1, seeds // 3)
         )
         auto, passes = _errors(data, lambda seed, given=settings: online(**given, random_state=seed), seeds)
         found.append((optimum, one, auto, passes, auto - optimum))
@@ -236,7 +236,7 @@ def _kernel_learners(given: dict[str, float]) -> Learners:
     def mapped(seed: int) -> Any:
         return make_pipeline(RBFSampler(gamma=given["gamma"], n_components=FOURIER, random_state=seed), _sgd(seed))
 
-    bounded = {**given, "max_patterns": PATTERNS}
+    bounded = {**given, "max_support": PATTERNS}
     return {
         "larank": lambda seed: LaRankClassifier(random_state=seed, **given),
         f"larank, {PATTERNS} patterns": lambda seed: LaRankClassifier(random_state=seed, **bounded),
@@ -253,15 +253,15 @@ def _of_sequences(name: str, seed: int, scope: Scope) -> dict[str, tuple[float, 
         data = data.first(QUICK_SEQUENCES, QUICK_SEQUENCES)
     found = {}
     for inference, order in (("exact", 1), ("greedy", 10 if name == "ocr_words" else 2)):
-        settings = {"inference": inference, "order": order, "random_state": seed, "certify": False}
-        best = _quality(name, data, {**settings, "epochs": EPOCHS})
+        settings = {"inference": inference, "order": order, "random_state": seed}
+        best = _quality(name, data, {**settings, "max_iter": EPOCHS})
         for learner, others in TAGGERS.items():
             found[f"{learner}, {inference}"] = _quality(name, data, {**settings, **others}), best
     return found
 
 
 def _quality(name: str, data: Dataset, settings: dict[str, Any]) -> float:
-    tagger = SequenceTagger(**settings).fit(data.X_train, data.y_train)
+    tagger = SequenceTagger(**settings).fit(data.X_train, data.y_train, certify=False)
     if name != "conll2000":
         return 100 * tagger.score(data.X_test, data.y_test)
     return 100 * entity_report(data.y_test, tagger.predict(data.X_test)).f1
@@ -309,7 +309,7 @@ def _source(name: str) -> str:
     return problems[name][name].source if name in problems else generated
 
 
-_EPOCHS = "the passes of epochs='auto' on small and noisy data, against the exact machines"
+_EPOCHS = "the passes that the default makes on small and noisy data, compared with the exact solvers"
 _ONE_PASS = "one pass of streams, of rows and of sequences, against the optimum"
 STUDIES = (
     Study("epochs", _EPOCHS, run_epochs, EPOCHS_ON),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from larank import LaRankClassifier
+from larank import LaRank, LaRankClassifier
 from studies.study import Findings, Say, Scope, Study
 from studies.tables import MEGABYTE, Columns, column, figure, of_rows
 
@@ -109,8 +109,9 @@ def _river() -> Mapping[str, Callable[[], Any]]:
     }
 
 
-def larank(max_patterns: int | None, forget: str = "least") -> LaRankClassifier:
-    return LaRankClassifier(C=C, gamma=GAMMA, max_patterns=max_patterns, forget=forget, n_jobs=1, random_state=0)
+def larank(max_support: int | None, forget: Literal["least", "oldest"] = "least") -> LaRankClassifier:
+    solver = LaRank(forget=forget)
+    return LaRankClassifier(C=C, gamma=GAMMA, max_support=max_support, solver=solver, n_jobs=1, random_state=0)
 
 
 def fourier(components: int) -> Mapped:
@@ -192,9 +193,9 @@ SEED = 11  # the constants were chosen on other streams
 def _learners(size: int) -> Mapping[str, Callable[[], Any]]:
     return {
         "LaRankClassifier": lambda: larank(None),
-        f"max_patterns={size // 2}": lambda: larank(size // 2),
-        f"max_patterns={size}": lambda: larank(size),
-        f"max_patterns={2 * size}": lambda: larank(2 * size),
+        f"max_support={size // 2}": lambda: larank(size // 2),
+        f"max_support={size}": lambda: larank(size),
+        f"max_support={2 * size}": lambda: larank(2 * size),
         f"SGD, {size} Fourier features": lambda: fourier(size),
         f"SGD, Nystroem of {size}": lambda: Mapped(Nystroem(gamma=GAMMA, n_components=size, random_state=0)),
     }
@@ -202,8 +203,8 @@ def _learners(size: int) -> Mapping[str, Callable[[], Any]]:
 
 def _followers(size: int) -> Mapping[str, Callable[[], Any]]:
     return {
-        f"max_patterns={size}, oldest": lambda: larank(size, "oldest"),
-        f"max_patterns={size}, least": lambda: larank(size),
+        f"max_support={size}, oldest": lambda: larank(size, "oldest"),
+        f"max_support={size}, least": lambda: larank(size),
         f"SVC, last {2 * size} rows": lambda: Window(SVC(C=C, gamma=GAMMA), 2 * size),
         f"15 neighbours, last {2 * size} rows": lambda: Window(KNeighborsClassifier(15), 2 * size),
         f"SGD, {size} Fourier features": lambda: fourier(size),

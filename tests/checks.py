@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, is_cl
 from sklearn.metrics.pairwise import rbf_kernel
 
 import larank
-from larank import parameters
+from larank import declare
 from larank.ambiguous.meanings import Meaning
 from larank.publishing import one_model
 from larank.training import loop
@@ -542,27 +542,21 @@ def refuses(message, call, *arguments, error=ValueError, **named):
 
 # Wrong parameters
 
-_NO_NUMBERS = (-1.0, np.nan, np.inf, "1", None, True)
-_NO_FLAGS = ("no", 1, None)
-# What the checks of single parameters demand, and values that they refuse.
+_NO_NUMBERS = (-1.0, np.nan, np.inf, "1", True)
+# What a declared alternative accepts in words, and values that it refuses.
+_BY_ALTERNATIVE = {
+    declare.Flag: lambda each: ("True, False", ("no", 3)),
+    declare.Choice: lambda each: (".*".join(map(repr, each.choices)), ("nonsense", 3j)),
+    declare.Object: lambda each: (rf"{each.kind.__name__}\(", ("nonsense", 3)),
+}
 _BY_CHECK = {
-    "_bytes": ("a finite number > 0", (0, *_NO_NUMBERS, "2GB")),
-    "_cost": ("a finite number > 0", (0, -1.0, np.nan, "1", None, True)),
-    "_cost_or_infinity": ("a finite number > 0", (0, -1.0, np.nan, "1", None, True)),
-    "_costs_to_try": ("an integer >= 1 or a sequence of numbers", (0, -1, "many", None, True, 2.5)),
-    "_count_or_auto": ("an integer >= 1 or 'auto'", (0, -1, 2.5, "9", True, None)),
-    "_device": ("None, 'cpu', 'cuda'.*", ("gpu", "cuda:x", 0, True)),
-    "_flag_or_auto": ("True, False or 'auto'", _NO_FLAGS),
-    "_from_sum_to_maximum": ("a number >= 0, or infinity .*", (-1.0, np.nan, "1", None, True)),
-    "_gamma": ("'scale', 'auto' or a finite number > 0", (0, -1.0, np.nan, np.inf, "big", None)),
-    "_gammas_to_try": ("an integer >= 1 or a sequence of numbers", (0, -1, "scale", None, True, 2.5)),
-    "_not_zero": ("None or an integer other than 0", (0, 1.5, "a", True)),
-    "_odd": ("an .*", (0, 2, -1, 1.5, None)),
-    "_operations": ("one of 'new', 'old', 'optimize'", ("grow",)),
-    "_share": ("a number above 0 and below 1", (0, 1, -0.1, np.nan, "small", True, None)),
-    "_whole_number_or_flag": ("an integer >= 0", (-1, "yes", None)),
-    "finite": ("a finite number", (np.nan, np.inf, "0", None)),
-    "flag": ("True or False", _NO_FLAGS),
+    "class_weights": ("None, 'balanced' or a dict.*", ("even", 3)),
+    "costs_to_try": ("an integer >= 1 or a sequence of numbers", (0, -1, "many", None, True, 2.5)),
+    "gammas_to_try": ("an integer >= 1 or a sequence of numbers", (0, -1, "scale", True, 2.5)),
+    "device": ("'cpu', 'cuda'.*", ("gpu", "cuda:x", 0, True)),
+    "not_zero": ("None or an integer other than 0", (0, 1.5, "a", True)),
+    "odd": ("an odd number", (0, 2, -1, 1.5, None)),
+    "operations": ("one of 'new', 'old', 'optimize'", ("grow",)),
 }
 # Parameters that a registry or the data check, what they must be and values that are wrong.
 _ELSEWHERE = {
@@ -574,26 +568,24 @@ _ELSEWHERE = {
 
 
 def wrong_values(kind, name):
-    """Return what a parameter must be, and values it must not have, by its check; None if the check is elsewhere."""
-    check = parameters._check_of(kind, name)
-    function, limits = getattr(check, "func", check), getattr(check, "keywords", {})
-    if check is None:
-        return _ELSEWHERE.get(name)
-    if isinstance(check, parameters.OneOf):
-        what, values = "one of .*", ("nonsense", 3, None)
-    elif function is parameters.positive:
-        zero = limits.get("zero", False)
-        what, values = f"a finite number >{'=' * zero} 0", _NO_NUMBERS if zero else (0, *_NO_NUMBERS)
-    elif function is parameters.whole_number:
-        least, most = limits["at_least"], limits.get("at_most")
-        what = rf"an integer (>= {least}|from {least} to {most})"
-        values = (least - 1, -3, 2.5, "9", True, None, *([] if most is None else [most + 1]))
-    elif function.__name__ in _BY_CHECK:
-        what, values = _BY_CHECK[function.__name__]
-    else:
-        return None
-    may_be_none = parameters.defaults(kind)[name] is None
-    return what, tuple(value for value in values if value is not None or not may_be_none)
+    """Return what a parameter must be, and values it must not have, by its declaration; None if the data decide."""
+    each = declare.parameters_of(kind)[name]
+    if name in _ELSEWHERE:
+        return _ELSEWHERE[name]
+    if each.accepted is None:
+        return None if each.check is None else _BY_CHECK.get(each.check.__name__)
+    wanted, values = [], []
+    for alternative in each.accepted.alternatives:
+        if isinstance(alternative, declare.Number):
+            bounds = (alternative.least - 1, alternative.above, alternative.below, 2 * alternative.most)
+            values += [*_NO_NUMBERS, *(bound for bound in bounds if np.isfinite(bound))]
+        elif isinstance(alternative, declare.Whole):
+            values += [alternative.least - 1, alternative.most + 1, 2.5, "9", True]
+        elif not isinstance(alternative, declare.Nothing):
+            wanted.append(_BY_ALTERNATIVE[type(alternative)](alternative)[0])
+            values += _BY_ALTERNATIVE[type(alternative)](alternative)[1]
+    refused = [value for value in (*values, None) if not each.accepted.accepts(value)]
+    return ".*".join(wanted), tuple({repr(value): value for value in refused}.values())
 
 
 # What is wrong in ways of its own, with the words that must be there; for estimators that have all these parameters.

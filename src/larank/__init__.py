@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from larank.kernel.exact import MulticlassSVC
     from larank.kernel.huller import HullerClassifier
     from larank.kernel.larank import LaRankClassifier
-    from larank.kernel.lasvm import LaSVMClassifier
+    from larank.kernel.lasvm import LaSVM, LaSVMClassifier
     from larank.kernel.perceptrons import KernelPassiveAggressive, KernelPerceptron
     from larank.kernel.published import Published
     from larank.kernel.tracking import TrackingSVC
@@ -37,14 +37,18 @@ __all__ = [
     "SDM",
     "ActiveLearner",
     "AmbiguousClassifier",
+    "BlockSteps",
     "CertificateWarning",
     "CheckpointWarning",
     "ConceptLabeler",
+    "Greedy",
     "HullerClassifier",
     "KernelPCAMap",
     "KernelPassiveAggressive",
     "KernelPerceptron",
+    "LaRank",
     "LaRankClassifier",
+    "LaSVM",
     "LaSVMClassifier",
     "LinearMulticlassSVC",
     "LinearSGDClassifier",
@@ -82,6 +86,7 @@ _HOME = {
     "CertificateWarning": "larank.training",
     "CheckpointWarning": "larank.training",
     "ConceptLabeler": "larank.ambiguous.concepts",
+    "Greedy": "larank.sequence.inference",
     "HullerClassifier": "larank.kernel.huller",
     "KernelPCAMap": "larank.maps",
     "KernelPassiveAggressive": "larank.kernel.perceptrons",

@@ -210,6 +210,7 @@ class Parameter:
     form: str
     accepted: AnyOf | None
     check: Check | None
+    named: tuple[str, ...]
     position: float
     is_positional: bool
 
@@ -229,7 +230,9 @@ class Parameter:
     def choices(self) -> tuple[str, ...]:
         """The strings that are accepted."""
         alternatives = self.accepted.alternatives if self.accepted else ()
-        return tuple(choice for each in alternatives if isinstance(each, Choice) for choice in each.choices)
+        return self.named + tuple(
+            choice for each in alternatives if isinstance(each, Choice) for choice in each.choices
+        )
 
     @property
     def first_sentence(self) -> str:
@@ -255,6 +258,7 @@ class _Declaration:
     default: Any
     bounds: Mapping[str, Any]
     check: Check | None
+    choices: tuple[str, ...]
     form: str
     is_positional: bool
 
@@ -269,6 +273,7 @@ def parameter(
     most: float | None = None,
     infinite: bool = False,
     check: Check | None = None,
+    choices: tuple[str, ...] = (),
     form: str = "",
     kw_only: bool = True,
 ) -> Any:
@@ -287,14 +292,16 @@ def parameter(
     check : callable, optional
         Called with name and value, if the annotation does not say what is accepted. None is accepted if it is the
         default.
+    choices : tuple of str
+        Strings that `check` accepts among other values.
     form : str
-        The type in the docstring, if the annotation does not say it.
+        The type in the docstring, if the annotation does not say it; the choices are added.
     kw_only : bool
         False for the one parameter that may be given by position.
     """
     bounds = {"least": least, "above": above, "below": below, "most": most}
     given = {name: bound for name, bound in bounds.items() if bound is not None}
-    return _Declaration(text, default, {**given, "infinite": infinite}, check, form, not kw_only)
+    return _Declaration(text, default, {**given, "infinite": infinite}, check, choices, form, not kw_only)
 
 
 def fitted(*, init: Literal[False] = False) -> Any:
@@ -366,14 +373,19 @@ class Value(Declared):
 
 def _resolved(cls: type, name: str, declaration: _Declaration, position: float) -> Parameter:
     """Return the parameter with what its annotation says."""
-    annotation = cls.__annotations__[name]
+    annotation = kind = cls.__annotations__[name]
+    if not isinstance(annotation, str):
+        annotation = inspect.formatannotation(annotation)
     accepted = None
     if declaration.check is None:
-        kind = eval(annotation, vars(sys.modules[cls.__module__]))  # an annotation of a class of this library
+        if isinstance(kind, str):
+            kind = eval(kind, vars(sys.modules[cls.__module__]))  # the annotation in a class body
         alternatives = [_alternative(each, declaration.bounds) for each in _united(kind)]
         if None not in alternatives:
             accepted = AnyOf(tuple(each for each in alternatives if each is not None))
     form = declaration.form or _form(annotation, accepted)
+    if declaration.choices:
+        form = " or ".join(["{" + ", ".join(f'"{choice}"' for choice in declaration.choices) + "}", form])
     if declaration.default is None:
         form += ", optional"
     elif declaration.default is not _REQUIRED:
@@ -387,6 +399,7 @@ def _resolved(cls: type, name: str, declaration: _Declaration, position: float) 
         form,
         accepted,
         declaration.check,
+        declaration.choices,
         position,
         declaration.is_positional,
     )

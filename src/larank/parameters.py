@@ -23,6 +23,7 @@ from larank.declare import (
     demand,
     is_whole,
     parameter,
+    parameters_of,
 )
 
 OPERATIONS = ("new", "old", "optimize")
@@ -146,6 +147,16 @@ def operations(name: str, value: Any) -> None:
         raise ParameterError(name, f"must contain 'new'; got {value!r}")
 
 
+def refuse_switches(name: str, value: Value, unused: Collection[str]) -> None:
+    """Raise a ParameterError if a value object sets a switch that the estimator with the parameter `name` ignores."""
+    for switch in unused:
+        each, found = parameters_of(type(value))[switch], getattr(value, switch)
+        if not each.is_default(found):
+            raise ParameterError(
+                name, f"has {switch}={found!r}, which has no effect in this estimator; got {value!r}. Remove {switch}"
+            )
+
+
 def check_unchanged(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raise if a parameter that cannot change during a stream is not what it was at the beginning of the stream."""
     for name, value in before.items():
@@ -164,7 +175,8 @@ class Kernelized(Declared, position=0):
         'may then be any sequence of objects, and rows of a sparse matrix are passed as a CSR matrix. "laplacian", '
         '"chi2" and "intersection" need dense data, the last two without negative features.',
         default="rbf",
-        form='{"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable',
+        choices=("linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"),
+        form="callable",
         kw_only=False,
     )
     gamma: float | Literal["scale", "auto"] = parameter(
@@ -185,7 +197,8 @@ class Weighted(Declared, position=2):
         "frequencies. By default all are 1.",
         default=None,
         check=class_weights,
-        form='dict or "balanced"',
+        choices=("balanced",),
+        form="dict",
     )
 
 
@@ -331,5 +344,7 @@ class BlockSteps(Value):
         "comparison.",
         default="cuda",
         check=device,
-        form='{"cpu", "cuda"}, "cuda:N" or torch.device',
+        choices=("cuda", "cpu"),
+        form='"cuda:N" or torch.device',
+        kw_only=False,
     )

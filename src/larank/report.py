@@ -14,7 +14,8 @@ import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from html import escape
-from importlib import metadata
+from importlib import metadata, resources
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -65,9 +66,8 @@ def write_report(
     lists["Environment"] = environment()
     panels = [_panel(name, _list_html(values)) for name, values in lists.items() if values]
     panels += [_panel(name, _table_html(body)) for name, body in (tables or {}).items() if body]
-    page = _PAGE.format(
+    page = Template(resources.files("larank").joinpath("report.html").read_text("utf-8")).substitute(
         title=escape(title),
-        style=_STYLE,
         rows=_table_html(rows),
         notes="".join(f"<p class='note'>{escape(note)}</p>" for note in notes),
         certificate=_tiles_html(_certificate(result)),
@@ -318,79 +318,3 @@ def _theme(svg: str) -> str:
     for ink, variable in _INKS.items():
         svg = svg.replace(ink, variable)
     return svg
-
-
-_STYLE = """
-:root { color-scheme: light dark; font-size: 15px; --paper: #ffffff; --card: #f6f7f9; --ink: #1c2330;
-  --soft: #5d6778; --rule: #d9dde4; --primal: #c2410c; --dual: #1d4ed8; --gap: #6d28d9; }
-@media screen and (prefers-color-scheme: dark) {
-  :root { --paper: #14171d; --card: #1d2129; --ink: #e6e9ef; --soft: #9aa4b5; --rule: #363d4a;
-    --primal: #fb923c; --dual: #7aa2ff; --gap: #b794f6; }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 62rem; padding: 2rem 1.5rem; background: var(--paper); color: var(--ink);
-  font: 1rem/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
-h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 1rem; overflow-wrap: anywhere; }
-h2 { font-size: .8rem; letter-spacing: .05em; text-transform: uppercase; color: var(--soft);
-  margin: 0 0 .5rem; }
-section { margin: 0 0 1.4rem; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--rule);
-  max-width: 20rem; overflow-wrap: break-word; }
-th { font-weight: 500; color: var(--soft); font-size: .9em; vertical-align: bottom; }
-tbody tr:last-child td { border-bottom: 0; }
-.number { text-align: right; padding-right: 0; padding-left: .6rem; white-space: nowrap; }
-.headline tbody tr:first-child td { font-weight: 600; }
-.note { color: var(--soft); font-size: .85rem; margin: .4rem 0 0; }
-.tiles dl { display: grid; grid-template-columns: repeat(4, 1fr); gap: .6rem; margin: 0; }
-.tiles div { background: var(--card); border: 1px solid var(--rule); border-radius: .4rem;
-  padding: .45rem .7rem; }
-.tiles dt { color: var(--soft); font-size: .8rem; }
-.tiles dd { margin: 0; font-size: 1.1rem; font-weight: 600; font-variant-numeric: tabular-nums; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: 1rem; }
-svg { display: block; width: 100%; height: auto; max-width: 34rem; }
-svg text { font-family: inherit !important; }
-.panels { columns: 3 15rem; column-gap: 2rem; font-size: .85rem; }
-.panel { break-inside: avoid; }
-.panel dl { margin: 0; }
-.panel dl div { display: flex; justify-content: space-between; gap: 1rem; padding: .1rem 0; }
-.panel dt { color: var(--soft); max-width: 60%; overflow-wrap: break-word; }
-.panel dd { margin: 0; text-align: right; overflow-wrap: anywhere; }
-footer { color: var(--soft); font-size: .8rem; }
-.table { overflow-x: auto; }
-.tiles dd { overflow-wrap: anywhere; }
-@media (max-width: 40rem) {
-  body { padding: 1rem .8rem; }
-  .tiles dl { grid-template-columns: repeat(2, minmax(0, 1fr)); }
-  .panels { columns: 1; }
-  table { font-size: .8rem; }
-  th, td { max-width: 9rem; padding-right: .3rem; }
-  .number { padding-right: 0; padding-left: .3rem; }
-  th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); }
-}
-@page { size: A4; margin: 12mm; }
-@media print {
-  :root { color-scheme: light; font-size: 11px; }
-  body { padding: 0; max-width: none; }
-  .panels { columns: 3; }
-}
-"""
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<h1>{title}</h1>
-<section class="headline">{rows}{notes}</section>
-<section><h2>Certificate</h2>{certificate}<p class="note">{bound}</p></section>
-<section><h2>Convergence</h2>{plot}</section>
-<div class="panels">{panels}</div>
-<footer>Written by larank on {date}</footer>
-</body>
-</html>
-"""

@@ -517,7 +517,7 @@ def _linear_machine(model: Any, machine: Machine) -> Solution:
     has_free_bias = problem.estimator == "PrimalMulticlassSVC" or problem.formulation in ("binary-bias", "hulls")
     is_regularised = problem.parameters.get("fit_intercept", True) and not has_free_bias
     half = 0.5 * float((W**2).sum() + is_regularised * (bias**2).sum())
-    is_average = problem.parameters.get("stop") is None and problem.estimator == "LaRankClassifier"
+    is_average = problem.parameters.get("tol") is None and problem.estimator == "LaRankClassifier"
     has_coefficients = hasattr(model, "dual_coef_") and not is_average
     coefficients = _expansion(model, problem) if has_coefficients else None
     return replace(found, half_squared_norm=half, coefficients=coefficients)

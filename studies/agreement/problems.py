@@ -337,15 +337,13 @@ def _kernel_machine(sampler: Sampler, number: int, name: str) -> Problem:
     may_weigh = name in _JOINT or (k == 2 and name != "AmbiguousClassifier")
     class_weight, sample_weight, factors = _weights(sampler, examples, may_weigh)
     parameters |= {"C": C, "tol": tol, "max_iter": sampler.passes(), "random_state": 0, **class_weight}
-    if name != "MulticlassSVC":
-        parameters["stop"] = "gap"
     if name == "LaSVMClassifier":
-        parameters["tau"] = TAU
+        parameters["solver"] = larank.LaSVM(tau=TAU)
     if sampler.breadth.is_extreme and name in _ONE_PASS and random.random() < 0.3:
-        parameters = _without(parameters, "stop", "tol", "max_iter", "tau") | {"epochs": int(random.integers(1, 4))}
+        parameters = _without(parameters, "tol", "solver") | {"max_iter": int(random.integers(1, 4))}
     if name in _JOINT and random.random() < 0.15:
         delta = np.round(random.uniform(0.2, 3.0, (k, k)), 3) * (1 - np.eye(k))
-        parameters["cost_matrix"] = delta
+        parameters["label_costs"] = delta
     if name == "MulticlassSVC":
         formulation = str(random.choice(["crammer-singer", "weston-watkins"]))
         parameters["formulation"] = formulation

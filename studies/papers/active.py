@@ -94,24 +94,25 @@ def _drawn(data: Dataset, seed: int) -> Dataset:
     return Dataset(X[train], y[train], X[test], y[test])
 
 
-def _strategy(selection: str) -> Any:
-    if selection != ACTIVE_ALL:
-        return selection.lower()
-    from larank.active import Active
+def _strategy(selection: str, budget: int) -> Any:
+    from larank.active import Active, AutoActive, Gradient, Random
 
-    return Active(sample_size=None)
+    if selection == ACTIVE_ALL:
+        return Active(sample_size=None, budget=budget)
+    kinds = {kind.name: kind for kind in (Random, Gradient, Active, AutoActive)}
+    return kinds[selection.lower()](budget=budget)
 
 
 def _lasvm_points(dataset: str, selection: str, data: Dataset, labels: Iterable[int], seed: int) -> list[Point]:
     """A training from the start for each number of labels: what comes out of the finishing step is not trained on."""
     from larank import LaSVMClassifier
 
-    settings: dict[str, Any] = {"C": BINARY[dataset].C, "gamma": BINARY[dataset].gamma, "certify": False, "n_jobs": -1}
-    settings |= {"selection": _strategy(selection), "random_state": seed}
+    settings: dict[str, Any] = {"C": BINARY[dataset].C, "gamma": BINARY[dataset].gamma, "n_jobs": -1}
+    settings["random_state"] = seed
     points = []
     for budget in labels:
-        model = LaSVMClassifier("rbf", **settings, label_budget=budget)
-        seconds = timed_fit(model, data.X_train, data.y_train)
+        model = LaSVMClassifier("rbf", **settings, selection=_strategy(selection, budget))
+        seconds = timed_fit(model, data.X_train, data.y_train, certify=False)
         points.append(Point(budget, seconds, len(model.support_), error_percent(model, data)))
     return points
 

@@ -14,8 +14,8 @@ from scipy import sparse
 from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
 from larank.kernel.problem import Problem
+from larank.declare import parameters_of
 from larank.kernel.published import Published, PublishedTraining
-from larank.parameters import COOLING
 from larank.training import Limits, Objectives, train
 from larank.training.progress import Progress
 from studies.datasets import Dataset
@@ -27,6 +27,7 @@ from studies.study import Findings, Say, Scope, Study
 from studies.tables import Table
 
 EPSILONS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # the ticks of figure 5
+COOLING = parameters_of(Published)["cooling"].choices
 COOLING_EPSILON = 0.01
 MEMORY_LIMIT = 2e9
 

@@ -84,11 +84,11 @@ EXPECTED: dict[tuple[str, str], dict[str, tuple[float, float]]] = {
     (CHUNKING, LARANK_EXACT): {"f1": (93.2, math.inf)},
 }
 SOLVERS: dict[str, dict[str, Any]] = {
-    SVMSTRUCT: {"inference": "exact", "stop": "gap", "tol": BATCH_GAP},
+    SVMSTRUCT: {"inference": "exact", "tol": BATCH_GAP},
     PERCEPTRON_EXACT: {"inference": "exact", "solver": "perceptron"},
     PA_EXACT: {"inference": "exact", "n_reprocess": 0},  # LaRank without REPROCESS.    [thesis] section 5.3.4
     LARANK_EXACT: {"inference": "exact"},
-    GREEDY_GAP: {"inference": "greedy", "stop": "gap", "tol": BATCH_GAP},
+    GREEDY_GAP: {"inference": "greedy", "tol": BATCH_GAP},
     PERCEPTRON_GREEDY: {"inference": "greedy", "solver": "perceptron"},
     PA_GREEDY: {"inference": "greedy", "n_reprocess": 0},
     LARANK_GREEDY: {"inference": "greedy"},
@@ -142,12 +142,15 @@ def slope(timings: Sequence[Timing]) -> float:
 
 
 def _settings(dataset: str, algorithm: str) -> dict[str, Any]:
-    solver = SOLVERS[algorithm]
+    from larank.parameters import LaRank
+
+    solver = dict(SOLVERS[algorithm])
     reprocess, order = (
         getattr(PARAMETERS[dataset], f"{solver['inference']}_{name}") for name in ("reprocess", "order")
     )
-    costs = {} if solver.get("solver") == "perceptron" else {"C": C, "n_reprocess": reprocess}
-    return {"order": order, **costs, **_templates(dataset), **solver}
+    if solver.get("solver") != "perceptron":
+        solver |= {"C": C, "solver": LaRank(n_reprocess=solver.pop("n_reprocess", reprocess))}
+    return {"order": order, **_templates(dataset), **solver}
 
 
 def _templates(dataset: str) -> dict[str, Any]:
@@ -158,11 +161,11 @@ def _templates(dataset: str) -> dict[str, Any]:
     return {"templates": features.WORDS, "columns": ("word",)} if dataset == SPEECH else {}
 
 
-def _trained(dataset: str, algorithm: str, data: Dataset, seed: int, **others: Any) -> tuple[Any, float]:
+def _trained(dataset: str, algorithm: str, data: Dataset, seed: int, **options: Any) -> tuple[Any, float]:
     from larank import SequenceTagger
 
-    model = SequenceTagger(**_settings(dataset, algorithm) | {"random_state": seed, "n_jobs": 1} | others)
-    return model, timed_fit(model, data.X_train, data.y_train)
+    model = SequenceTagger(**_settings(dataset, algorithm), random_state=seed, n_jobs=1)
+    return model, timed_fit(model, data.X_train, data.y_train, **options)
 
 
 def _run_once(dataset: str, algorithm: str, data: Dataset, seed: int) -> Run:

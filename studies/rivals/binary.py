@@ -154,7 +154,7 @@ def _words(part: str, cache: float) -> str:
 
 
 def _parameters(part: str, memory_limit: float) -> dict[str, object]:
-    return {"finish": part == FINISHED, "certify": False, "memory_limit": memory_limit, "batch_size": BATCH}
+    return {"finish": part == FINISHED, "certify": False, "memory_limit": memory_limit}
 
 
 def judged_caches(rows: Sequence[WayRow]) -> list[Claim]:

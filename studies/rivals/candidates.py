@@ -101,8 +101,8 @@ def kernel_random(X: Rows, candidates: Candidates, seed: int, C: float, gamma: f
     """A kernel multiclass SVM that takes a random candidate for the label."""
     from larank import LaRankClassifier
 
-    settings: dict[str, Any] = {"gamma": gamma / X.shape[1], "epochs": 1, "certify": False, "random_state": seed}
-    model = LaRankClassifier("rbf", C=C, **settings).fit(X, drawn_labels(candidates, seed))
+    settings: dict[str, Any] = {"gamma": gamma / X.shape[1], "max_iter": 1, "random_state": seed}
+    model = LaRankClassifier("rbf", C=C, **settings).fit(X, drawn_labels(candidates, seed), certify=False)
     predict: Predict = model.predict
     return predict
 

@@ -46,11 +46,12 @@ from larank.base import Estimator
 from larank.data.models import persistable
 from larank.data.schema import RESULT, integer, several, text, texts
 from larank.declare import fitted, parameter
-from larank.parameters import Seeded, TimeLimited
+from larank.parameters import Passes, Seeded
 from larank.publishing import next_model, of_one_model
 from larank.training import Outcome, Result, warn_if_early
 
 _SENTENCES_PREDICTED_AT_ONCE = 1000
+_PASSES = 10
 
 
 class _Taught(NamedTuple):
@@ -70,7 +71,7 @@ class _Taught(NamedTuple):
     result_=RESULT,
     _state=check_state,
 )
-class ConceptLabeler(TimeLimited, Seeded, Estimator):
+class ConceptLabeler(Passes, Seeded, Estimator):
     """The concept each word of a sentence stands for, learned from sentences and what is known of the world.
 
     Words are labelled one after another, the most certain one first. What is known of the concepts found so far, and of
@@ -106,59 +107,58 @@ class ConceptLabeler(TimeLimited, Seeded, Estimator):
     """
 
     relations: Any = parameter(
-        "The relations of the universes that count. By default all that they have; with an empty list none does.",
+        "Names of the relations of the universes that are used as context. By default all of them; an empty list uses "
+        "none.",
         default=None,
+        check=lambda _, names: relation_names(names),
         form="list of str",
         kw_only=False,
     )
     strategy: Literal["order-free", "left-right", "independent"] = parameter(
-        "Which word is labelled next: the most certain one, the next one, or each by itself, without looking at the "
-        "concepts of others.",
+        'Order in which words are labelled: "order-free" begins with the most certain word, "left-right" takes the '
+        'order of the sentence. "independent" labels each word without the concepts of the other words.',
         default="order-free",
     )
     supervision: Literal["aligned", "bags"] = parameter(
-        "What is known in training: the concept of each word, or which concepts are in the sentence.",
+        'What is known in training: the concept of each word ("aligned"), or only which concepts are in the sentence '
+        '("bags").',
         default="aligned",
     )
     embedding_size: int = parameter(
-        "The size of the vectors of words and concepts.",
+        "Size of the vectors of words and concepts. Larger vectors distinguish more and need more data and time.",
         default=20,
         least=1,
     )
     hidden_size: int = parameter(
-        "The size of the space where words with their context meet concepts.",
+        "Size of the space in which words with their context are compared with concepts.",
         default=200,
         least=1,
     )
     window: int = parameter(
-        "How many words the concept of a word depends on, an odd number: as many to the left as to the right.",
+        "Number of words that the concept of a word depends on, an odd number: as many to the left as to the right.",
         default=13,
         check=parameters.odd,
         form="int",
     )
     learning_rate: float = parameter(
-        "The step of the gradient descent. `fit` lets it go down to zero.",
+        "Step size of the gradient descent. In `fit` it decreases to zero, in `partial_fit` it is constant.",
         default=0.05,
         above=0,
     )
     margin: float = parameter(
-        "By how much the right label should win.",
+        "Score difference that is required between the right concept and the best wrong one.",
         default=1.0,
         least=0,
     )
-    epochs: int = parameter(
-        "Passes over the sentences.",
-        default=10,
+    max_iter: int | None = parameter(
+        "Number of passes over the sentences in `fit`. By default 10; `partial_fit` always makes one.",
+        default=None,
         least=1,
     )
-    shuffle: bool = parameter(
-        "Whether `fit` shuffles the sentences in each epoch.",
-        default=True,
-    )
     random_state: int | np.random.RandomState | None = parameter(
-        "Draws the first weights and the order of the sentences. The same integer gives the same model.",
+        "Seed for the first weights and the order of the sentences. An integer makes the model reproducible.",
         default=None,
-        form="int, RandomState or None",
+        form="int or RandomState",
     )
 
     _learner: ConceptLearner = fitted()
@@ -180,7 +180,7 @@ class ConceptLabeler(TimeLimited, Seeded, Estimator):
         Returns
         -------
         ConceptLabeler
-            Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+            The fitted labeler. If training ends early, a `TrainingWarning` is issued, and the model is still valid.
         """
         with next_model(self) as model:
             outcome = model._fit(sentences, concepts, universes)
@@ -188,11 +188,11 @@ class ConceptLabeler(TimeLimited, Seeded, Estimator):
         return self
 
     def partial_fit(self, sentences: Any, concepts: Any, universes: Any = None) -> Self:
-        """Go on training with new sentences, in the order in which they come; the arguments are those of `fit`.
+        """Continue training with new sentences, in the given order; the arguments are as in `fit`.
 
-        Words, concepts and values that are new take part from then on. `epochs` and `shuffle` act in `fit` only, and
-        the learning rate is constant. With bags, `fit` first finds out from all sentences which word goes with which
-        concept; here this is learned along with the rest, which takes more sentences.
+        Each call makes one pass over its sentences, whatever `max_iter` is, with a constant learning rate. New words,
+        concepts and values are added to the model. With bags, `fit` first finds out from all sentences which word goes
+        with which concept; here this is learned along with the rest, which takes more sentences.
         """
         with next_model(self) as model:
             outcome = model._partial_fit(sentences, concepts, universes)
@@ -286,8 +286,9 @@ class ConceptLabeler(TimeLimited, Seeded, Estimator):
             raise ValueError("sentences is empty; at least one sentence is needed")
         seeds = check_random_state(self.random_state)
         learner = self._beginner(seeds, taught.universes)
-        orders = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
-        return self._train(learner, taught, Decaying(self.learning_rate, int(self.epochs), len(taught.words)), orders)
+        orders = np.random.RandomState(seeds.randint(2**31 - 1))
+        passes = _PASSES if self.max_iter is None else int(self.max_iter)
+        return self._train(learner, taught, Decaying(self.learning_rate, passes, len(taught.words)), orders)
 
     def _partial_fit(self, sentences: Any, concepts: Any, universes: Any) -> Outcome:
         declare.check(self)
@@ -312,11 +313,6 @@ class ConceptLabeler(TimeLimited, Seeded, Estimator):
         """Who has seen nothing."""
         relations = check_relations(self.relations, universes)
         return ConceptLearner.beginner(self._settings(), relations, int(seeds.randint(2**31 - 1)))
-
-    def _check_parameters(self) -> None:
-        declare.check(self)
-        if self.relations is not None:
-            relation_names(self.relations)
 
     def _settings(self) -> Settings:
         sizes = int(self.embedding_size), int(self.hidden_size), int(self.window)

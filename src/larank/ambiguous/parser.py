@@ -38,7 +38,7 @@ from larank.base import Estimator
 from larank.data.models import persistable
 from larank.data.schema import RESULT, instance, integer, mapping, several, text, texts
 from larank.declare import fitted, parameter
-from larank.parameters import Seeded, TimeLimited
+from larank.parameters import Passes, Seeded
 from larank.publishing import next_model, of_one_model
 from larank.training import (
     Outcome,
@@ -138,7 +138,7 @@ def _told(word: WordExplanation) -> str:
     result_=RESULT,
     _state=check_state,
 )
-class SemanticParser(TimeLimited, Seeded, Estimator):
+class SemanticParser(Passes, Seeded, Estimator):
     """Meanings of sentences, learned online from meanings that each sentence may have: OSPAS.
 
     For training, each sentence comes with candidates: meanings of which one should be right, or several that are parts
@@ -175,43 +175,40 @@ class SemanticParser(TimeLimited, Seeded, Estimator):
     """
 
     C: float = parameter(
-        "The largest step for one word: larger values follow single sentences more closely.",
+        "Largest step for one word. Larger values follow single sentences more closely.",
         default=0.1,
         above=0,
         kw_only=False,
     )
     window: int = parameter(
-        "How many words the symbol of a word depends on, an odd number. With 1 it depends on the word alone; with 3 "
-        "also on pairs of the word and each of its neighbours, which tells apart the meanings of words that have "
-        "several.",
+        "Number of words that the symbol of a word depends on, an odd number. With 1 the symbol depends on the word "
+        "alone. With 3 it also depends on pairs of the word and each of its neighbours, which separates the meanings "
+        "of words that have several.",
         default=1,
         check=parameters.odd,
         form="int",
     )
     strategy: Literal["order-free", "random", "left-right"] = parameter(
-        "Which word of a sentence is next to look for its label in the bag: the one that is most sure of it, any, or "
-        "the one to the right of the last.",
+        'Order in which the words of a sentence choose their symbols: "order-free" begins with the most confident word,'
+        ' "random" takes any order, "left-right" the order of the sentence.',
         default="order-free",
     )
     update: Literal["margin", "mistake"] = parameter(
-        "When a word takes a step: whenever it has a loss, or only when its best label is not in the bag, as "
-        "algorithm 24 of the thesis is printed.",
+        'When a word causes an update: with "margin" whenever it has a loss, with "mistake" only if its best symbol is '
+        "not among the candidates, as in algorithm 24 of the thesis.",
         default="margin",
     )
-    epochs: int = parameter(
-        "Passes over the sentences.",
-        default=1,
+    max_iter: int | None = parameter(
+        "Number of passes over the sentences in `fit`. By default one; `partial_fit` always makes one. A few more help "
+        "if there are few sentences.",
+        default=None,
         least=1,
     )
-    shuffle: bool = parameter(
-        "Whether `fit` shuffles the sentences in each epoch.",
-        default=True,
-    )
     random_state: int | np.random.RandomState | None = parameter(
-        'Draws the order of the sentences, and of words with ``strategy="random"``. The same integer gives the same '
-        "model.",
+        'Seed for the order of the sentences, and of the words with ``strategy="random"``. An integer makes the model '
+        "reproducible.",
         default=None,
-        form="int, RandomState or None",
+        form="int or RandomState",
     )
 
     _learner: ParseLearner = fitted()
@@ -230,7 +227,7 @@ class SemanticParser(TimeLimited, Seeded, Estimator):
         Returns
         -------
         SemanticParser
-            Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+            The fitted parser. If training ends early, a `TrainingWarning` is issued, and the model is still valid.
         """
         with next_model(self) as model:
             outcome = model._fit(sentences, candidates)
@@ -238,9 +235,10 @@ class SemanticParser(TimeLimited, Seeded, Estimator):
         return self
 
     def partial_fit(self, sentences: Any, candidates: Any = None) -> Self:
-        """Go on training with new sentences, in the order in which they come; the arguments are those of `fit`.
+        """Continue training with new sentences, in the given order; the arguments are as in `fit`.
 
-        Words, symbols and relations that are new take part from then on. `epochs` and `shuffle` act in `fit` only.
+        Each call makes one pass over its sentences, whatever `max_iter` is. New words, symbols and relations are added
+        to the model.
         """
         with next_model(self) as model:
             outcome = model._partial_fit(sentences, candidates)
@@ -315,8 +313,8 @@ class SemanticParser(TimeLimited, Seeded, Estimator):
             raise ValueError("sentences is empty; at least one sentence is needed")
         seeds = check_random_state(self.random_state)
         learner = self._beginner(seeds)
-        orders = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
-        return self._train(learner, *taught, int(self.epochs), orders)
+        orders = np.random.RandomState(seeds.randint(2**31 - 1))
+        return self._train(learner, *taught, 1 if self.max_iter is None else int(self.max_iter), orders)
 
     def _partial_fit(self, sentences: Any, candidates: Any) -> Outcome:
         declare.check(self)

@@ -17,8 +17,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from larank.cli.startup import import_scikit_learn
-
 __all__ = ["app", "main"]
 
 _COMMANDS = {
@@ -38,7 +36,6 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, _, rest = super().resolve_command(ctx, args)
-        import_scikit_learn()
         found = import_module(f"larank.cli.{name}".replace("-", "")).app
         return name, typer.main.get_command(found if isinstance(found, typer.Typer) else found(rest)), rest
 

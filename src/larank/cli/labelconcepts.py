@@ -84,7 +84,7 @@ def train(
     \b
     Examples:
       larank label-concepts train house.csv train.txt house.larank --test test.txt
-      larank label-concepts train house.csv train.txt house.larank --relations location --epochs 20
+      larank label-concepts train house.csv train.txt house.larank --relations location --max-iter 20
     """
     with work(debug):
         check_outputs([model_file], [table_file, story_file, test_file])
@@ -103,7 +103,7 @@ def train(
         exit_if_interrupted(labeler)
 
 
-app.command()(with_options_of({"concepts": ConceptLabeler}, train))
+app.command()(with_options_of(ConceptLabeler, train))
 
 
 @app.command()

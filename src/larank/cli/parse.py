@@ -95,7 +95,7 @@ def train(
         exit_if_interrupted(parser)
 
 
-app.command()(with_options_of({"parser": SemanticParser}, train))
+app.command()(with_options_of(SemanticParser, train))
 
 
 @app.command()

@@ -146,7 +146,7 @@ def train(
       larank tag train train.txt chunks.larank --inference greedy --order 2 --constraints BIO
       larank tag train en.tsv pos.larank --label 2 --separator tab --columns word,penn --templates words
       larank tag train train.txt names.larank --constraints BIO --repair --calibrate dev.txt
-      larank tag train train.txt chunks.larank --epochs 20 --checkpoint chunks.checkpoint --resume
+      larank tag train train.txt chunks.larank --max-iter 20 --checkpoint chunks.checkpoint --resume
     """
     with work(debug):
         check_outputs([model_file, checkpoint_file], [data_file, test_file, calibration_file])
@@ -174,7 +174,7 @@ def train(
         exit_if_interrupted(tagger)
 
 
-app.command()(with_options_of({"tagger": SequenceTagger}, train))
+app.command()(with_options_of(SequenceTagger, train))
 
 
 @app.command()

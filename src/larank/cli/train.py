@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,7 +36,15 @@ from larank.cli.examples import (
     with_width,
     worst,
 )
-from larank.cli.options import Given, classifiers, with_options_of
+from larank.cli.options import (
+    ALGORITHMS,
+    CommandOfOneAlgorithm,
+    Given,
+    about_algorithms,
+    algorithm_in,
+    classifier,
+    with_options_of,
+)
 from larank.cli.tables import Delimiter, Encoding, Header, Label, Reading, TableData, kinds_of
 from larank.data import models
 from larank.data.tables import is_table
@@ -50,12 +58,10 @@ Text = StrEnum("Text", ["tfidf", "hash"])
 
 
 def app(arguments: Sequence[str]) -> typer.Typer:
-    """The command with the options of all classifiers; help on an algorithm has those of its own."""
-    words = [word for argument in arguments for word in argument.split("=", 1)]  # also --algorithm=NAME
-    asked = next((after for before, after in pairwise(words) if before == "--algorithm"), None)
-    wants_help = not {"-h", "--help"}.isdisjoint(arguments)
+    """Return the command with the options of the algorithm that the arguments name."""
     made = typer.Typer(add_completion=False, rich_markup_mode=None)
-    made.command()(with_options_of(classifiers(), train, asked if wants_help else None))
+    kind = classifier(algorithm_in(arguments))
+    made.command(cls=CommandOfOneAlgorithm)(with_options_of(kind, train))
     return made
 
 
@@ -63,6 +69,7 @@ def train(
     data_file: DataFile,
     model_file: NewModelFile,
     given: Given,
+    algorithm: Annotated[str, typer.Option(metavar="NAME", help=about_algorithms())] = next(iter(ALGORITHMS)),
     seed: Seed = 0,
     features: Annotated[
         int | None, typer.Option(min=1, help="Width of sparse data, if other files use features DATA does not.")
@@ -91,6 +98,15 @@ def train(
     report_file: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write a one-page HTML report.")
     ] = None,
+    certify: Annotated[
+        bool | None,
+        typer.Option(
+            "--certify/--no-certify",
+            help="Compute the objectives of the final model on all examples, or on none; by default on a sample if "
+            "there are many.",
+            show_default=False,
+        ),
+    ] = None,
     checkpoint_file: CheckpointTo = None,
     every: Every = 30.0,
     resume: Resume = False,
@@ -103,9 +119,9 @@ def train(
     a matrix (.svm, .npz). What becomes of each column of a table is said before training, and the model takes tables
     with the same columns in any order.
 
-    Training ends when --stop says so, or at --max-iter, --time-limit or Ctrl-C; in every case the model is valid, it
-    is saved, and its duality gap is shown if it has one. An option that cannot act with the others is an error. With
-    --algorithm sdm or sgdqn a file that might not fit --memory-limit is not read as a whole, but in blocks. With
+    Training ends at the gap --tol, after --max-iter passes, at --time-limit or at Ctrl-C; in every case the model is
+    valid, it is saved, and its duality gap is shown if it has one. Options that cannot be combined are an error. With
+    --algorithm sdm or sgd a file that might not fit --memory-limit is not read as a whole, but in blocks. With
     --checkpoint a training that was killed goes on by the same command with --resume.
 
     \b
@@ -119,7 +135,7 @@ def train(
       larank train letter.csv letter.larank --test test.csv --report letter.html
       larank train big.npz big.larank --tol 0.01 --time-limit 60
       larank train large.svm large.larank --tol 0.01 --memory-limit 1e9
-      larank train huge.svm.gz huge.larank --algorithm sgdqn --loss log_loss
+      larank train huge.svm.gz huge.larank --algorithm sgd --loss log_loss
       larank train big.npz big.larank --checkpoint big.checkpoint --resume
     """
     with work(debug):
@@ -127,11 +143,15 @@ def train(
             data_file,
             Reading(delimiter, header, encoding),
             {"label": label, "raw": raw, "column": column or []},
-            TableEncoder(scale=scale.value, text=text.value),
+            TableEncoder().set_params(scale=scale.value, text=text.value),
             MatrixData(data_file, features, zero_based),
         )
         estimator = given.estimator(random_state=seed, verbose=0 if quiet else 1)
-        checkpoints = checkpoint_arguments(estimator, checkpoint_file, every, resume)
+        arguments = checkpoint_arguments(estimator, checkpoint_file, every, resume)
+        if certify is not None:
+            if "certify" not in inspect.signature(estimator.fit).parameters:
+                raise typer.BadParameter(f"--certify is not used with --algorithm {algorithm}")
+            arguments["certify"] = certify
         check_outputs([model_file, report_file, checkpoint_file], [data_file, test_file])
         check_replaceable(model_file)
         is_stream = is_read_as_stream(data_file, estimator)
@@ -145,7 +165,7 @@ def train(
             check_labels(test_file, test[1], y)
         if not quiet:
             data.say_columns()
-        estimator.fit(X, y, **checkpoints) if y is not None else estimator.fit(X)
+        estimator.fit(X, y, **arguments)
         models.save(data.model(estimator), model_file)
         remove_checkpoint(estimator, checkpoint_file)
         say_if_stopped_early(estimator, model_file)

@@ -12,8 +12,8 @@ An estimator class takes part by declaring the fitted attributes that make up th
 `load` checks the saved parameters as training would, and the attributes by this schema, then calls the constructor and
 sets the attributes. `save` checks the same, so that no file is written that could not be loaded. Parameters and
 attributes may be None, booleans, numbers, strings, arrays of numbers or strings, CSR matrices, a `Result`, dataclasses
-registered with `persistable_value`, other registered estimators, and lists, tuples and dicts of these. Pipelines of
-registered estimators are saved, too.
+registered with `persistable_value`, value objects that the package exports such as `larank.LaRank`, other registered
+estimators, and lists, tuples and dicts of these. Pipelines of registered estimators are saved, too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from larank.data.arrayfile import ArrayInfo as ArrayInfo
 from larank.data.arrayfile import ModelFileError as ModelFileError
 from larank.data.files import atomic_write
 from larank.data.schema import Kind, Schema, check_fields
-from larank.declare import Declared, Value, defaults, library_class, parameters_of, values_of
+from larank.declare import Declared, Value, defaults, library_class, values_of
 from larank.declare import check as check_parameters
 from larank.publishing import one_model
 from larank.sparse import csr_of
@@ -175,7 +175,7 @@ def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]
     is_parameter = "parameters/" in within and "parameters/steps/" not in within  # which need not be fitted
     if not fitted and _registry[cls.__name__].schema and not is_parameter:
         raise NotFittedError(f"this {cls.__name__} is not fitted; call fit before saving it")
-    parameters = values_of(estimator)
+    parameters = _parameters(estimator)
     parts = {
         "class": cls.__name__,
         "parameters": {k: _encode(v, f"{within}parameters/{k}", arrays) for k, v in parameters.items()},
@@ -268,9 +268,9 @@ def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
         settings = value.to_dict()
         settings["history"] = _columns(settings["history"])
         return {"$result": _encode(settings, name, arrays)}
-    if isinstance(value, Value) or _values.get(type(value).__name__) is type(value):
-        names = parameters_of(type(value)) if isinstance(value, Value) else [field.name for field in fields(value)]
-        settings = {name: getattr(value, name) for name in names}
+    if _is_value(value):
+        is_declared = isinstance(value, Declared)
+        settings = values_of(value) if is_declared else {each.name: getattr(value, each.name) for each in fields(value)}
         return {"$value": type(value).__name__, "settings": _encode(settings, name, arrays)}
     if is_persistable(value):
         return {"$estimator": _parts_of(one_model(value), f"{name}/", arrays)}
@@ -337,7 +337,7 @@ class _Reader:
         kind = _class_named(parts["class"])
         name = kind.cls.__name__
         parameters = _Reader(self._array, self._builds, of_parameters=True).values(parts["parameters"], "parameters")
-        unknown = parameters.keys() - defaults(kind.cls)
+        unknown = parameters.keys() - (_PIPELINE if name == "Pipeline" else defaults(kind.cls).keys())
         if unknown:
             raise ModelFileError(f"holds parameters that {name} does not have: {sorted(unknown)}")
         estimator = kind.cls(**parameters)
@@ -407,11 +407,11 @@ class _Reader:
     def _value(self, coded: Mapping[str, Any]) -> Any:
         cls = _value_class(coded["$value"])
         settings = self.value(coded.get("settings"))
-        if not issubclass(cls, Value):
+        if not issubclass(cls, Declared):
             check_fields(cls, settings)
             return cls(**settings)
-        if not isinstance(settings, dict) or not settings.keys() <= parameters_of(cls).keys():
-            raise ValueError(f"{cls.__name__} must have values of {[*parameters_of(cls)]}")
+        if not isinstance(settings, dict) or not settings.keys() <= defaults(cls).keys():
+            raise ValueError(f"the settings of {cls.__name__} must be among {list(defaults(cls))}; got {settings!r}")
         value = cls(**settings)
         check_parameters(value)
         return value
@@ -479,7 +479,7 @@ def _check_width(items: list[Any], dtype: np.dtype[Any]) -> None:
 
 def _check_model(estimator: Any, attributes: Mapping[str, Any], *, may_be_unfitted: bool) -> None:
     """Raise unless parameters and attributes are what an estimator of its class can have."""
-    characters = _characters(values_of(estimator))
+    characters = _characters(_parameters(estimator))
     if characters > _MOST_CHARACTERS:
         raise ValueError(f"parameters must hold at most {_MOST_CHARACTERS} characters of text, got {characters}")
     if isinstance(estimator, Declared):
@@ -488,7 +488,16 @@ def _check_model(estimator: Any, attributes: Mapping[str, Any], *, may_be_unfitt
         _check_pipeline(estimator)
     if may_be_unfitted and not attributes:
         return
-    schema.check(_registry[type(estimator).__name__].schema, attributes, values_of(estimator))
+    schema.check(_registry[type(estimator).__name__].schema, attributes, _parameters(estimator))
+
+
+_PIPELINE = {"steps", "memory", "transform_input", "verbose"}
+
+
+def _parameters(estimator: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator or of a pipeline."""
+    found: dict[str, Any] = estimator.get_params(deep=False) if hasattr(estimator, "steps") else values_of(estimator)
+    return found
 
 
 def _check_pipeline(pipeline: Any) -> None:
@@ -519,22 +528,32 @@ def _characters(value: Any) -> int:
 
 def _value_class(name: Any) -> type[Any]:
     if name not in _values:
-        _import_named(name)
-    public = getattr(importlib.import_module("larank"), name, None) if name not in _values else None
-    if isinstance(public, type) and issubclass(public, Value):
-        return public
+        public = _import_named(name)
+        if _is_value_class(public):
+            return public  # type: ignore[no-any-return]
     if name not in _values:
         raise ValueError(f"there is no {name!r}")
     return _values[name]
 
 
-def _import_named(name: Any) -> None:
-    """Classes register when they are imported, which the package does when it is asked for their name."""
+def _is_value(value: Any) -> bool:
+    """Whether a value is saved with its settings: of a registered class, or a value object of the library."""
+    kind = type(value)
+    return _values.get(kind.__name__) is kind or _is_value_class(kind)
+
+
+def _is_value_class(kind: Any) -> bool:
+    """Whether a class is one of the library's classes of value objects, and not a subclass made elsewhere."""
+    return isinstance(kind, type) and issubclass(kind, Value) and library_class(kind) is kind
+
+
+def _import_named(name: Any) -> Any:
+    """Return what the package exports by a name, or None. Classes register when they are imported."""
     if not isinstance(name, str):
         raise ValueError(f"the name of a class must be text, got {name!r}")
     if name == "Pipeline":
         _register_pipelines()
-    getattr(importlib.import_module("larank"), name, None)
+    return getattr(importlib.import_module("larank"), name, None)
 
 
 def _class_named(name: Any) -> _Registered:

@@ -339,7 +339,8 @@ class LaSVMClassifier(Weighted, Stopping, CheckpointedClassifier):
         "it has a few near ones. ``Active(sample_size, budget)`` and the other strategies of `larank.active` set the "
         "size of the sample, and the number of labels after which training stops.",
         default="random",
-        form='{"random", "gradient", "active", "autoactive"} or strategy',
+        choices=("random", "gradient", "active", "autoactive"),
+        form="strategy",
     )
     solver: Literal["lasvm"] | LaSVM = parameter("``LaSVM(...)`` sets the switches of the algorithm.", default="lasvm")
 

@@ -378,6 +378,8 @@ class Settings:
         parameters.certify(certify)
         given = {name: value for name, value in declare.values_of(model).items() if name in cls.__dataclass_fields__}
         settings = cls(**given, certify=certify, may_repeat=model._MAY_REPEAT)
+        if not model._ALGORITHM.certifies:
+            settings = replace(settings, certify=False)
         if settings.stops_at_gap and certify is False:
             raise ParameterError(
                 "certify", f"must not be False with tol={settings.tol!r}, because the gap is computed on all examples"

@@ -234,7 +234,8 @@ class KernelPerceptron(Weighted, Passes, CountsSupport, OnlineClassifier):
         "class frequencies. By default all are 1.",
         default=None,
         check=parameters.class_weights,
-        form='dict or "balanced"',
+        choices=("balanced",),
+        form="dict",
     )
 
     _ALGORITHM = Perceptron

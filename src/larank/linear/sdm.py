@@ -179,7 +179,8 @@ class LinearMulticlassSVC(Weighted, StoppingAtGap, _Stored, Seeded, LinearClassi
         "problem of that class, as in `sklearn.svm.LinearSVC`. By default all are 1.",
         default=None,
         check=parameters.class_weights,
-        form='dict or "balanced"',
+        choices=("balanced",),
+        form="dict",
     )
     tol: float = parameter(
         'Relative duality gap, ``(primal - dual) / primal``, at which training stops; with ``stop="violation"`` the '

@@ -220,7 +220,8 @@ class LinearSGDClassifier(Weighted, Passes, _Buffered, Seeded, LinearClassifier)
         "problem of that class, as in `sklearn.linear_model.SGDClassifier`. By default all are 1.",
         default=None,
         check=parameters.class_weights,
-        form='dict or "balanced"',
+        choices=("balanced",),
+        form="dict",
     )
     max_iter: int | None = parameter(
         "Number of passes over the data. By default 5 to 1000 passes, which are about one million visits of examples, "

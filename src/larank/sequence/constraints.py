@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from larank.declare import ParameterError
+
 Constraints = str | Callable[[Any, Any], bool] | None
 """A scheme by name, a function of two neighbours, or None: anything goes."""
 
@@ -76,12 +78,12 @@ class UnknownLabelError(ValueError):
         self.label = label
 
 
-def check_constraints(constraints: Constraints) -> None:
-    """Raise unless these are constraints."""
-    if constraints is None or callable(constraints) or (isinstance(constraints, str) and constraints in SCHEMES):
+def check_constraints(name: str, constraints: Any) -> None:
+    """Raise a ParameterError unless the value is the name of a scheme or a function."""
+    if callable(constraints) or (isinstance(constraints, str) and constraints in SCHEMES):
         return
     names = ", ".join(map(repr, SCHEMES))
-    raise ValueError(f"constraints must be {names}, a function allowed(previous, label) or None; got {constraints!r}")
+    raise ParameterError(name, f"must be {names}, a function allowed(previous, label) or None; got {constraints!r}")
 
 
 def follows(constraints: Constraints, labels: Sequence[Any]) -> Follows | None:

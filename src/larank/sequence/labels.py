@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from larank.declare import ParameterError
 from larank.parameters import positive
 from larank.sequence.features import is_ragged
 from larank.sequence.sequences import Sequences
@@ -112,15 +113,13 @@ def sorted_labels(labels: list[Any]) -> NDArray[Any]:
     return objects
 
 
-def check_label_costs(costs: Mapping[tuple[Any, Any], float] | None) -> None:
-    """Raise unless this maps pairs of labels to what it costs to take the second for the first."""
-    if costs is None:
-        return
+def check_label_costs(name: str, costs: Any) -> None:
+    """Raise a ParameterError unless the value maps pairs (true label, predicted label) to costs."""
     if not isinstance(costs, Mapping):
-        raise ValueError(f"label_costs must map (true label, predicted label) to a cost, got {costs!r}")
+        raise ParameterError(name, f"must map (true label, predicted label) to a cost; got {costs!r}")
     for pair, cost in costs.items():
         if not isinstance(pair, tuple) or len(pair) != 2:
-            raise ValueError(f"label_costs must have pairs (true label, predicted label) as keys, got {pair!r}")
-        positive(f"label_costs[{pair!r}]", cost, zero=True)
+            raise ParameterError(name, f"must have pairs (true label, predicted label) as keys; got {pair!r}")
+        positive(f"{name}[{pair!r}]", cost, zero=True)
         if pair[0] == pair[1] and cost != 0:
-            raise ValueError(f"label_costs must be 0 for a label in its own place, got {cost!r} for {pair!r}")
+            raise ParameterError(name, f"must be 0 for a label predicted correctly; got {cost!r} for {pair!r}")

@@ -25,9 +25,9 @@ from larank.data.columns import ConllFile, read_conll
 from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.schema import RESULT, SchemaError, Scope, floats, integer, labels, optional
-from larank.declare import fitted, parameter
+from larank.declare import LARGEST_COUNT, Choice, Flag, ParameterError, fitted, parameter
 from larank.docstrings import with_paragraphs
-from larank.parameters import Seeded, TimeLimited
+from larank.parameters import LaRank, Seeded, Stopping, Threaded
 from larank.publishing import copied, next_model, of_one_model, one_model
 from larank.sequence.beam import beam_paths
 from larank.sequence.chain import Chain, as_core
@@ -44,6 +44,7 @@ from larank.sequence.corpora import Corpus, FileCorpus, HeldCorpus, LabelledSequ
 from larank.sequence.entities import entities, has_chunks
 from larank.sequence.explaining import Explanation, WeightOf, explained, strongest
 from larank.sequence.features import ENCODERS, Encoder, TemplateEncoder, encoder_for, is_ragged
+from larank.sequence.inference import Greedy
 from larank.sequence.labels import LabelNumbers, check_label_costs, flat_labels, sorted_labels
 from larank.sequence.sequences import Sequences
 from larank.sequence.training import STATE, ChainTraining, Learner, Pin, RoundsToGap
@@ -64,20 +65,12 @@ from larank.training import (
     warn_if_early,
 )
 
+_MOST_PASSES = 1000  # with `tol`
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4
 _TAU = 1e-10  # steps on smaller differences of derivatives are left alone, [thesis] section 5.1.5
 _PREDICTION_TOKENS = 50_000
 _COPIED_PER_LOOK = 100  # bytes that are copied in a fiftieth of the time that a look at a token takes
-_FIXED_IN_A_STREAM = (
-    "inference",
-    "order",
-    "solver",
-    "templates",
-    "columns",
-    "constraints",
-    "label_costs",
-    "average",
-)
+_FIXED_IN_A_STREAM = ("order", "templates", "columns", "constraints", "label_costs", "average")
 
 
 class RankedPath(NamedTuple):
@@ -97,7 +90,8 @@ def _check_state(name: str, value: Any, scope: Scope) -> None:
     STATE(name, value, scope)
     if sorted_labels(value["labels"]).tolist() != scope.known["classes_"].tolist():
         raise SchemaError(f"{name}['labels'] must be those in classes_, got {value['labels']!r}")
-    is_larank, average = scope.known["solver"] == "larank", {"stretches", "early"}
+    solver, average = scope.known["solver"], {"stretches", "early"}
+    is_larank = isinstance(solver, LaRank) or solver == "larank"
     needed = {"patterns"} if is_larank else average
     if is_larank and "early" in value["session"]:
         needed = {"patterns", "early_of_outputs", *average}
@@ -117,7 +111,7 @@ def _check_calibration(name: str, value: Any, scope: Scope) -> None:
     calibration_=optional(_check_calibration),
     _state=_check_state,
 )
-class SequenceTagger(TimeLimited, Seeded, Estimator):
+class SequenceTagger(Stopping, Threaded, Seeded, Estimator):
     """Labels for the tokens of sequences: a large-margin tagger that learns in one pass and keeps learning.
 
     It minimises ``1/2 |w|^2 + C sum_i max_y (Delta(y_i, y) - <w, Phi(x_i, y_i) - Phi(x_i, y)>)``, where a token's
@@ -156,131 +150,112 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
     array([list(['DET', 'NOUN', 'VERB'])], dtype=object)
     """
 
-    inference: Literal["exact", "greedy"] = parameter(
-        '"exact": the sequence of labels with the highest score of all (Viterbi); time grows with labels^(order + 1). '
-        '"greedy": the best label for one token after the other, those before it being fixed; any order.',
+    inference: Literal["exact", "greedy"] | Greedy = parameter(
+        'How labels are predicted. "exact" finds the label sequence with the highest score (Viterbi); time grows with '
+        'labels^(order + 1). "greedy" takes the best label for one token after the other, given the labels before it; '
+        "it is faster and suits any order. ``Greedy(history=...)`` sets which labels those are in training.",
         default="exact",
         kw_only=False,
     )
     order: int = parameter(
-        "Labels before a token that its label depends on, at most 255. Sequences may be shorter.",
+        "Number of labels before a token that its label depends on. Sequences may be shorter.",
         default=1,
         least=0,
         most=255,
     )
     C: float = parameter(
-        "The cost of a loss of one: larger values fit the training data more closely.",
+        "Inverse regularisation strength: the cost of a loss of one against ``1/2 |w|^2``. Larger values fit the "
+        "training data more closely.",
         default=0.1,
         above=0,
     )
-    solver: Literal["larank", "perceptron", "passive-aggressive"] = parameter(
-        "The perceptron and the passive-aggressive rule look at each example once per epoch and keep nothing of it.",
+    solver: Literal["larank", "perceptron", "passive-aggressive"] | LaRank = parameter(
+        'Algorithm that trains the model. "larank" trains the large-margin problem, returns to stored sequences, and '
+        "has a certificate; ``LaRank(n_reprocess=...)`` sets how often it returns. "
+        '"perceptron" and "passive-aggressive" make one step per example and store no sequences.',
         default="larank",
     )
-    n_reprocess: int | None = parameter(
-        "How often LaRank returns to support patterns after each new example: one PROCESSOLD and ten OPTIMIZE each "
-        "time. By default 5 for exact and 1 for greedy inference.",
-        default=None,
-        least=0,
-    )
-    epochs: int = parameter(
-        "Passes over the data.",
-        default=1,
-        least=1,
-    )
-    stop: Literal["epochs", "gap"] = parameter(
-        "What ends training: `epochs` passes, or a duality gap of `tol` times the primal objective, or of `C` if "
-        "there is no `tol`.",
-        default="epochs",
-    )
-    tol: float | None = parameter(
-        'The gap at which ``stop="gap"`` ends training, relative to the primal objective.',
-        default=None,
-        above=0,
-    )
-    max_iter: int = parameter(
-        'Passes after which `stop="gap"` gives up. It is refused with `stop="epochs"`.',
-        default=1000,
-        least=1,
-    )
     templates: str | Sequence[str] | None = parameter(
-        'Which features to make of tokens that are text, see `larank.sequence.features`. By default "general", which '
-        'serves parts of speech, chunks and names alike: "words" makes them of the column word alone, and "general" '
-        'of all columns. "chunking" is the set of CRFsuite\'s example for the columns word and pos.',
+        "Templates that make features of tokens that are text, see `larank.sequence.features`: the name of a set "
+        '("general", "words" or "chunking") or a list of templates. By default "general", which uses all columns. '
+        '"words" uses the column word only, and "chunking" is the set of CRFsuite\'s example for the columns word and '
+        "pos. No effect if tokens are not text.",
         default=None,
         form="str or sequence of str",
     )
     columns: Sequence[str] | None = parameter(
-        "Names of the columns of a token for the templates. By default word, pos, col2, ...",
+        "Names of the columns of a token, by which templates refer to them. By default word, pos, col2, ...",
         default=None,
         form="sequence of str",
     )
     constraints: Constraints = parameter(
-        "Which label may follow which, in training and in prediction. A function is asked ``allowed(previous, "
-        "label)`` with None for the beginning and the end.",
+        'Which label may follow which, in training and in prediction: the scheme "BIO" or "BILOU", or a function '
+        "``allowed(previous, label)`` that is called with None for the beginning and the end. By default every label "
+        "may follow every other.",
         default=None,
-        form='{"BIO", "BILOU"}, callable or None',
+        check=check_constraints,
+        form='{"BIO", "BILOU"} or callable',
     )
     repair: bool = parameter(
-        'Whether labels are read as conlleval does, and written anew as the constraints "BIO" or "BILOU" demand, '
-        "wherever labels are given: in `fit`, `partial_fit`, `calibrate` and `score`. Otherwise training on labels "
-        "that are not allowed is an error that names them, before training begins.",
+        'Whether labels that break the constraints "BIO" or "BILOU" are changed to the scheme, as conlleval reads them,'
+        " in `fit`, `partial_fit`, `calibrate` and `score`. If False, such labels in training are an error that lists "
+        "them before training begins.",
         default=False,
     )
     label_costs: Mapping[tuple[Any, Any], float] | None = parameter(
-        "What it costs to predict ``b`` for a token of label ``a``: ``{(a, b): cost}``; pairs not in it cost 1.",
+        "Loss of predicting label ``b`` for a token of label ``a``: ``{(a, b): cost}``. By default 1 for all pairs; "
+        "pairs that the mapping does not name have 1, too. Not available with the perceptron.",
         default=None,
+        check=check_label_costs,
         form="mapping",
     )
-    history: Literal["true", "predicted"] = parameter(
-        "The labels before a token in greedy training: the true ones, or what the model predicts at that time. With "
-        "predicted ones the problem changes on the way, so there is no certificate.",
-        default="true",
-    )
     average: bool | Literal["auto"] = parameter(
-        "Whether the model is the average of the weights over the stream, and not the last ones, which owe much to "
-        "the last few sequences. The perceptron and the passive-aggressive rule take the average of all; for LaRank "
-        'about the last sixteenth counts. "auto" does so for LaRank with ``stop="epochs"``. The average of `fit` goes '
-        "on in `partial_fit`, for the perceptron as the average of all, otherwise as a shorter one that each next "
-        "sequence moves by 6 %: one sequence hardly changes the model, and some ten repeats teach it what was wrong. "
-        "Weights take twice the memory.",
+        "Whether the model is the average of the weights during training instead of the last weights, which depend "
+        "much on the last sequences. The perceptrons average all weights, LaRank about the last sixteenth. "
+        '"auto" averages with LaRank if `tol` is None. In `partial_fit` the average continues as a shorter one, of '
+        "which each new sequence makes up 6 %, except with the perceptron, which continues to average all weights. "
+        "An average takes twice the memory for weights.",
         default="auto",
     )
-    shuffle: bool = parameter(
-        "Whether `fit` shuffles the sequences in each epoch. Those of a file are shuffled within blocks of some 50 "
-        "000 tokens.",
-        default=True,
-    )
-    certify: bool = parameter(
-        "Whether `fit` computes the duality gap from scratch at the end.",
-        default=True,
-    )
-    max_patterns: int | None = parameter(
-        "How many support patterns LaRank returns to, 2 or more; any number if not given. Where there are more, "
-        "random ones are let go: their coefficients stay as they are. Memory then grows with the features alone.",
+    max_support: int | None = parameter(
+        "Maximum number of support patterns that LaRank stores and returns to, at least 2. If there are more, random "
+        "ones are removed, and what they have contributed to the weights remains. By default there is no maximum. Not "
+        "available with `tol`.",
         default=None,
         least=2,
     )
-    memory_limit: float = parameter(
-        "Bytes of support patterns that LaRank returns to, and of encoded text of a file kept for the next pass. When "
-        "patterns take more, random ones are let go: their coefficients stay as they are. Weights, of which every "
-        "feature has one for every label, come on top, with their average: where they would take more than "
-        "`memory_limit` by themselves, and more than 64 MB, training ends with a `MemoryLimitError` before they are "
-        "made.",
-        default=2000000000.0,
-        above=0,
-        most=4611686018427387904,
-    )
-    random_state: int | np.random.RandomState | None = parameter(
-        "Draws the order of the sequences and the patterns returned to. The same integer gives the same model.",
+    tol: float | None = parameter(
+        "Relative duality gap, ``(primal - dual) / primal``, at which training stops, available with LaRank. By "
+        "default `max_iter` passes are made, whatever the gap is.",
         default=None,
-        form="int, RandomState or None",
+        above=0,
+    )
+    max_iter: int | None = parameter(
+        "Number of passes over the data in `fit`; with `tol` the largest number, after which training stops with a "
+        "warning. By default one pass is made, and at most 1000 with `tol`. `partial_fit` always makes one.",
+        default=None,
+        least=1,
+    )
+    memory_limit: float = parameter(
+        "Maximum memory in bytes for the support patterns that LaRank returns to, and for encoded text of a file that "
+        "is kept for the next pass. If support patterns take more, random ones are removed. The weights come in "
+        "addition: one per feature and label, and their average. If they alone would take more than `memory_limit` "
+        "and more than 64 MB, training stops with a `MemoryLimitError`.",
+        default=2e9,
+        above=0,
+        most=LARGEST_COUNT,
     )
     n_jobs: int | None = parameter(
-        "Threads for prediction, the certificate and reading ahead. By default as many as BLAS would use.",
+        "Number of threads for prediction, the certificate and reading ahead in a file. By default as many as BLAS "
+        "uses; -1 uses all processors.",
         default=None,
         check=parameters.not_zero,
         form="int",
+    )
+    random_state: int | np.random.RandomState | None = parameter(
+        "Seed for the order of the sequences and the choice of stored ones. An integer makes the model reproducible.",
+        default=None,
+        form="int or RandomState",
     )
 
     _learner: Learner = fitted()
@@ -298,6 +273,7 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
         y: Any = None,
         sample_weight: ArrayLike | None = None,
         *,
+        certify: bool | Literal["auto"] = "auto",
         checkpoint: PathLike | None = None,
         every: float = 30.0,
         resume: bool = False,
@@ -315,12 +291,16 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
             labels are in it.
         sample_weight : array of shape (n_sequences,), optional
             Factors on ``C`` per sequence, not negative; not for a file.
+        certify : bool or "auto", default="auto"
+            Whether to compute both objectives on all data after training, which takes one prediction of all sequences.
+            If False, `result_` holds an estimate from training. "auto" is True here. The certificate exists for LaRank,
+            and for one pass of "passive-aggressive" without average, unless ``Greedy(history="predicted")`` is set.
         [checkpoint]
 
         Returns
         -------
         SequenceTagger
-            Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+            The fitted tagger. If training ends early, a `TrainingWarning` is issued, and the model is still valid.
 
         Raises
         ------
@@ -328,19 +308,19 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
             If anything is wrong with the data, or all labels are one; `partial_fit` may begin with one label.
         """
         with next_model(self) as model:
-            outcome = model._fit(X, y, sample_weight, CheckpointRequest(checkpoint, every, resume))
+            outcome = model._fit(X, y, sample_weight, certify, CheckpointRequest(checkpoint, every, resume))
         self._warn_if_early(outcome)
         return self
 
     @of_streams
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on training with new sequences, in the order in which they come; the arguments are those of `fit`.
+        """Continue training with new sequences, in the given order; `X`, `y` and `sample_weight` are as in `fit`.
 
-        Labels and features that are new take part from then on. There is no certificate from scratch: `result_` holds
-        an estimate. `epochs`, `shuffle` and `certify` act in `fit` only. A copy is trained, so that others may predict
-        meanwhile, and if something is wrong with a line of a file, the model stays as it was. Only where copying it
-        would take longer than to learn from few sequences, it is trained in place, and predictions wait; should memory
-        or an interrupt end such a call, the model has learnt what came before.
+        Each call makes one pass over its sequences, whatever `max_iter` is. New labels and features are added to the
+        model. `result_` holds an estimate of the objectives. A copy is trained, so that other threads can predict
+        meanwhile, and if a line of a file is wrong, the model is unchanged. If copying the model would take longer than
+        learning from few sequences, it is trained in place, and predictions wait; if memory or an interrupt ends such a
+        call, the model has learned from the sequences before.
         """
         with ExitStack() as turn, next_model(self) as model:
             outcome = model._partial_fit(X, y, sample_weight, turn)
@@ -579,30 +559,31 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
 
     # ---- Training ----
 
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, asked: CheckpointRequest) -> Outcome:
-        self._check_parameters()
+    def _fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, certify: bool | str, asked: CheckpointRequest
+    ) -> Outcome:
+        declare.check(self)
+        declare.demand("certify", certify, Flag(), Choice(("auto",)))
         seeds = check_random_state(self.random_state)
         seed = int(seeds.randint(2**31 - 1))
-        orders = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
-        self._begin(X, seed, returns=self.epochs > 1 or self.stop == "gap")
+        orders = np.random.RandomState(seeds.randint(2**31 - 1))
+        tol, passes = self.tol, self._passes
+        self._begin(X, seed, returns=passes > 1 or tol is not None)
         corpus = self._corpus(X, y, sample_weight)
         if isinstance(corpus, HeldCorpus):
             check_several_classes(self._learner.labels.labels)
             _check_weighted_labels(corpus.held)
         checkpoint = self._checkpoint(asked, X, corpus)
-        is_gap = self.stop == "gap"
-        has_dual = self._has_dual and (self.solver == "larank" or self.epochs == 1)
+        has_dual = self._has_dual and (self._is_larank or passes == 1)
         limits = Limits(
-            gap=self.tol if is_gap else None,
-            max_iter=self.max_iter if is_gap else math.inf,
+            gap=None if tol is None else float(tol),
+            max_iter=math.inf if tol is None else passes,
             time_limit=self.time_limit,
-            absolute_gap=self.C if is_gap and self.tol is None else None,
-            passes=None if is_gap else self.epochs,
-            certify=self.certify and has_dual,
+            passes=passes if tol is None else None,
+            certify=bool(certify) and has_dual,
             passes_between_checks=1.0,
         )
-        epochs = math.inf if is_gap else self.epochs
-        outcome = self._train(X, corpus, epochs, orders, has_dual, limits, checkpoint)
+        outcome = self._train(X, corpus, passes if tol is None else math.inf, orders, has_dual, limits, checkpoint)
         self._check_arrived(2, outcome)
         if corpus.n_tokens is not None:  # a file was read to its end
             check_several_classes(self._learner.labels.labels)
@@ -613,11 +594,11 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, turn: ExitStack) -> Outcome:
         """Until the turn ends, when the model is published, others wait for weights that are trained in place."""
-        self._check_parameters()
+        declare.check(self)
         before = getattr(self, "_learner", None)
         if before is None:
             self._begin(X, int(check_random_state(self.random_state).randint(2**31 - 1)), returns=False)
-        self._check_unchanged()
+        parameters.check_unchanged(self._began_with, self._fixed)
         corpus = self._corpus(X, y, sample_weight)
         is_in_place = before is not None and self._is_short(corpus) and turn.enter_context(before.in_place())
         if before is not None and not is_in_place:
@@ -632,21 +613,21 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
 
     def _is_short(self, corpus: Corpus) -> bool:
         """Whether to learn from it takes less time than copying the learner would be worth."""
-        work = 1 + (self._reprocess if self.solver == "larank" else 0)
+        work = 1 + (self._reprocess if self._is_larank else 0)
         return corpus.n_tokens is not None and corpus.n_tokens * work * _COPIED_PER_LOOK < self._learner.nbytes
 
     def _begin(self, X: Any, seed: int, *, returns: bool) -> None:
         """A model that has seen nothing."""
         encoder = encoder_for(X, self.templates, self.columns)
         self._learner = self._new_learner(encoder, LabelNumbers(), seed, self._averages, returns=returns)
-        self._began_with = {name: getattr(self, name) for name in _FIXED_IN_A_STREAM}
+        self._began_with = self._fixed
 
     def _new_learner(
         self, encoder: Encoder, labels: LabelNumbers, seed: int, averages: bool, *, returns: bool
     ) -> Learner:
-        chain = Chain(self.order, self.inference, self.constraints, self.label_costs)
-        if self.solver != "larank":
-            session = _core.ChainPerceptron(chain.model, rule=self.solver, averages=averages)
+        chain = Chain(self.order, self._inference, self.constraints, self.label_costs)
+        if not self._is_larank:
+            session = _core.ChainPerceptron(chain.model, rule=str(self.solver), averages=averages)
             return Learner(encoder, labels, chain, session, memory_limit=self.memory_limit)
         larank = _core.ChainLaRank(
             chain.model,
@@ -655,7 +636,7 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
             memory_limit=int(self.memory_limit),
             returns=returns,
             seed=seed,
-            max_patterns=int(self.max_patterns or 0),
+            max_patterns=int(self.max_support or 0),
             averages=averages,
         )
         return Learner(encoder, labels, chain, larank, memory_limit=self.memory_limit)
@@ -722,12 +703,14 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
         limits: Limits,
         checkpoint: CheckpointFile | None = None,
     ) -> Outcome:
-        work = 1 + (self._reprocess if self.solver == "larank" else 0)
-        kind = RoundsToGap if self.stop == "gap" and self.inference == "exact" else ChainTraining
-        training = kind(self._learner, corpus, epochs, orders, self.history, work, has_dual, self._workers())
+        work = 1 + (self._reprocess if self._is_larank else 0)
+        kind = RoundsToGap if self.tol is not None and self._inference == "exact" else ChainTraining
+        training = kind(self._learner, corpus, epochs, orders, self._history, work, has_dual, self._workers())
         what = repr(X) if isinstance(X, ConllFile) else f"{corpus.n_tokens} tokens"
-        name = {"larank": "LaRank", "perceptron": "Perceptron", "passive-aggressive": "PA"}[self.solver]
-        name += self.inference.capitalize() + ("Gap" if self.stop == "gap" else "")
+        name = (
+            "LaRank" if self._is_larank else {"perceptron": "Perceptron", "passive-aggressive": "PA"}[str(self.solver)]
+        )
+        name += self._inference.capitalize() + ("" if self.tol is None else "Gap")
         with first_interrupt() as interrupt, progress_for(self.verbose) as progress, training.workers.entered():
             training.check_limits = partial(check_resumes, self.time_limit, interrupt)
             progress.start(f"{name}, {what}")
@@ -757,20 +740,52 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
 
     # ---- Checks ----
 
-    def _check_parameters(self) -> None:
-        declare.check(self)
-        check_constraints(self.constraints)
-        check_label_costs(self.label_costs)
+    def _check_together(self) -> None:
+        if isinstance(self.solver, LaRank):
+            parameters.refuse_switches("solver", self.solver, ("operations", "tau", "forget"))
+            if self.solver.schedule == "adaptive":
+                raise ParameterError(
+                    "solver", f"must have schedule='fixed', the only one of this estimator; got {self.solver!r}"
+                )
+        if self.tol is not None:
+            self._check_reaches_gap(self.tol)
+        if self.label_costs is not None and self.solver == "perceptron":
+            raise ParameterError(
+                "label_costs",
+                f"must be None with solver='perceptron', which only counts wrong labels; got {self.label_costs!r}. Set "
+                "solver='larank' or 'passive-aggressive'",
+            )
+        if self.repair and not isinstance(self.constraints, str):
+            raise ParameterError(
+                "repair",
+                "must be False unless constraints is 'BIO' or 'BILOU', because other labels cannot be read as "
+                f"conlleval reads tags; got repair={self.repair!r} and constraints={self.constraints!r}",
+            )
+
+    def _check_reaches_gap(self, tol: float) -> None:
+        """Raise a ParameterError if training cannot reach a duality gap with the other parameters."""
+        if not self._is_larank:
+            obstacle = f"solver={self.solver!r}, which does not train to a duality gap"
+        elif self._history == "predicted":
+            obstacle = f"inference={self.inference!r}, which does not train to a duality gap"
+        elif self.average not in ("auto", False):
+            obstacle = f"average={self.average!r}, because only the last weights reach the gap"
+        elif self.max_support is not None:
+            obstacle = f"max_support={self.max_support!r}, because the gap needs all support patterns"
+        else:
+            return
+        raise ParameterError("tol", f"must be None with {obstacle}; got {tol!r}. Set max_iter instead")
+
+    def _why_no_stream(self) -> str:
+        if self.tol is not None:
+            return f"with tol={self.tol!r}, because it makes one pass over the sequences it is given; tol must be None"
+        return super()._why_no_stream()
 
     def _check_arrived(self, least: int, outcome: Outcome) -> None:
         """Raise if a limit has ended training before any sequence, or before sequences with `least` labels."""
         # The thread that reads a file knows labels of sequences that training has not received so far.
         labels = self._learner.labels.labels if self._learner.stretches else []
         check_arrived(labels, least, outcome.status, self.time_limit)
-
-    def _check_unchanged(self) -> None:
-        """The session of a stream cannot change some parameters on the way."""
-        parameters.check_unchanged(self._began_with, declare.values_of(self))
 
     def _check_attribute(self, name: str) -> None:
         if not hasattr(self, "_learner"):
@@ -783,24 +798,55 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
             warnings.warn(f"label_costs names labels that y does not hold: {', '.join(unknown)}", stacklevel=4)
 
     def _warn_if_early(self, outcome: Outcome) -> None:
-        warn_if_early(outcome, self.result_, max_iter=self.max_iter, time_limit=self.time_limit, stacklevel=3)
+        warn_if_early(outcome, self.result_, max_iter=self._passes, time_limit=self.time_limit, stacklevel=3)
 
-    # ---- What was learnt ----
+    # ---- What parameters mean ----
+
+    @property
+    def _is_larank(self) -> bool:
+        return isinstance(self.solver, LaRank) or self.solver == "larank"
+
+    @property
+    def _inference(self) -> str:
+        """The name of the inference."""
+        return "greedy" if isinstance(self.inference, Greedy) else self.inference
+
+    @property
+    def _history(self) -> str:
+        """The labels before a token in greedy training."""
+        return self.inference.history if isinstance(self.inference, Greedy) else "true"
+
+    @property
+    def _passes(self) -> int:
+        """The number of passes, or the largest number with `tol`."""
+        if self.max_iter is None:
+            return 1 if self.tol is None else _MOST_PASSES
+        return int(self.max_iter)
 
     @property
     def _reprocess(self) -> int:
-        return _N_REPROCESS[self.inference] if self.n_reprocess is None else int(self.n_reprocess)
+        n_reprocess = self.solver.n_reprocess if isinstance(self.solver, LaRank) else None
+        return _N_REPROCESS[self._inference] if n_reprocess is None else int(n_reprocess)
 
     @property
     def _has_dual(self) -> bool:
         """Whether the primal objective of the model and a dual one are known."""
-        is_bound = self.solver == "larank" or not self._averages
-        return self.solver != "perceptron" and self.history == "true" and is_bound
+        is_bound = self._is_larank or not self._averages
+        return self.solver != "perceptron" and self._history == "true" and is_bound
 
     @property
     def _averages(self) -> bool:
-        """Whether the model is an average. Where a gap is to be closed, the last weights do that."""
-        return self.solver == "larank" and self.stop == "epochs" if self.average == "auto" else bool(self.average)
+        """Whether the model is an average. The last weights are taken if a gap is to be reached."""
+        return self._is_larank and self.tol is None if self.average == "auto" else bool(self.average)
+
+    @property
+    def _fixed(self) -> dict[str, Any]:
+        """The parameters that cannot change during a stream, because the session is made with them."""
+        solver = LaRank(n_reprocess=self._reprocess) if self._is_larank else self.solver
+        fixed = {name: getattr(self, name) for name in _FIXED_IN_A_STREAM}
+        return {"inference": self._inference, "solver": solver, **fixed}
+
+    # ---- What was learnt ----
 
     @property
     def _chain(self) -> Chain:
@@ -862,11 +908,11 @@ class SequenceTagger(TimeLimited, Seeded, Estimator):
             raise ValueError(f"there must be weights for {encoder.n_features} features, got some for {n_weights}")
         self._learner = self._restored(state, encoder)
         self._learner.model()  # damage of the average is found here, and not in the first prediction
-        self._began_with = {name: getattr(self, name) for name in _FIXED_IN_A_STREAM}
+        self._began_with = self._fixed
 
     def _restored(self, state: Mapping[str, Any], encoder: Encoder) -> Learner:
         session = state["session"]
-        averages = "early" in session if self.solver == "larank" else self._averages
+        averages = "early" in session if self._is_larank else self._averages
         labels, seed = LabelNumbers(state["labels"]), int(session["seed"])
         learner = self._new_learner(encoder, labels, seed, averages, returns=False)
         learner.restore(state)

@@ -21,12 +21,13 @@ from larank.structured.workingset import WorkingSet
 from larank.training import FromScratch, ObjectiveValues
 
 _OPERATIONS = ("process_new", "process_old", "optimize")
+REPROCESS = _OPERATIONS[1:]  # what follows each new example in the fixed schedule
 
 _TAU = 0.08  # of a loss; smaller violations are left alone in the first epoch
 _OPTIMIZE_RUN = 10
 
 
-# Of a solver, as `LaRank.state` has it.
+# Of a solver, as `LaRankSolver.state` has it.
 STATE = schema.record(
     dual=schema.number(),
     linear=schema.number(),
@@ -49,7 +50,7 @@ class FixedSchedule:
     `reprocess` has less where something else takes the place of OPTIMIZE.
     """
 
-    def __init__(self, n_reprocess: int, reprocess: Sequence[str] = _OPERATIONS[1:]) -> None:
+    def __init__(self, n_reprocess: int, reprocess: Sequence[str] = REPROCESS) -> None:
         self.n_reprocess, self.reprocess = n_reprocess, reprocess
 
     def operations(self, random: np.random.Generator) -> Iterator[str]:
@@ -97,7 +98,7 @@ class AdaptiveSchedule:
         self.rates[operation] = self._MIXING_RATE * increase / work + (1 - self._MIXING_RATE) * rate
 
 
-class LaRank(OnlineSolver):
+class LaRankSolver(OnlineSolver):
     """LaRank on explicit weights or on a joint kernel."""
 
     NAME = "larank"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from larank import declare
+from larank import declare, parameters
 from larank.base import Estimator, example_costs, of_streams, on_host
 from larank.data.models import persistable
 from larank.data.schema import (
@@ -28,13 +28,13 @@ from larank.data.schema import (
     several,
     starts,
 )
-from larank.declare import fitted, parameter
-from larank.parameters import Seeded, TimeLimited
+from larank.declare import Choice, Flag, ParameterError, fitted, parameter
+from larank.parameters import LaRank, Seeded, Stopping
 from larank.publishing import next_model, of_one_model
 from larank.structured import larank, perceptrons
 from larank.structured.checked import CheckedModel
 from larank.structured.cuttingplanes import CuttingPlanes, NSlack
-from larank.structured.larank import AdaptiveSchedule, FixedSchedule, LaRank
+from larank.structured.larank import REPROCESS, AdaptiveSchedule, FixedSchedule, LaRankSolver
 from larank.structured.model import StructuredModel
 from larank.structured.oneslack import OneSlack
 from larank.structured.pairs import Example, TrainingPairs, checked_pairs, checked_sequence
@@ -46,9 +46,9 @@ from larank.training import Limits, Outcome, Result, progress_for, train, warn_i
 
 _BATCH: Mapping[str, type[CuttingPlanes]] = {"svmstruct": NSlack, "svmstruct-1slack": OneSlack}
 _PERCEPTRONS: Mapping[str, type[StepPerExample]] = {"perceptron": Perceptron, "passive-aggressive": PassiveAggressive}
-_TOL = 1e-3
+_TOL = 1e-3  # of the cutting planes
+_MOST_PASSES = 1000  # to a tolerance
 _INPUTS_AT_ONCE = 256  # of predictions, where the model has batches
-_FIXED_IN_A_STREAM = ("model", "solver", "schedule", "n_reprocess")
 
 
 def _has_features(scope: Scope) -> bool:
@@ -108,7 +108,7 @@ def _check_state(name: str, value: Any, scope: Scope) -> None:
     _early=floats("n_vectors"),
     _state=given(_check_state, when=_is_online),
 )
-class StructuredSVC(TimeLimited, Seeded, Estimator):
+class StructuredSVC(Stopping, Seeded, Estimator):
     """Large-margin learning of structured outputs, for any model that can find its best output.
 
     Minimises ``1/2 |w|^2 + sum_i C_i max_y (loss(y_i, y) + S(x_i, y) - S(x_i, y_i))``, with
@@ -145,83 +145,65 @@ class StructuredSVC(TimeLimited, Seeded, Estimator):
     >>> from larank.data import load_letter
     >>> letter = load_letter()
     >>> X, y = letter.X_train[:500] / 15, (letter.y_train[:500] > "M").astype(int)
-    >>> model = StructuredSVC(MulticlassModel(2), stop="gap", random_state=0).fit(X, y)
+    >>> model = StructuredSVC(MulticlassModel(2), tol=1e-3, random_state=0).fit(X, y)
     >>> bool(model.result_.relative_gap <= 1e-3)
     True
     """
 
     model: StructuredModel = parameter(
-        "Joint features or a joint kernel, arg max and loss.",
+        "Object that defines the joint features or the joint kernel, the arg max and the loss.",
         form="StructuredModel",
         kw_only=False,
     )
-    solver: Literal["larank", "perceptron", "passive-aggressive", "svmstruct", "svmstruct-1slack"] = parameter(
-        '"larank" nearly solves the problem in one pass and can go on to any precision. "svmstruct" adds violated '
-        'outputs to a working set and solves the problem on it, "svmstruct-1slack" does so with one output of every '
-        'example at once. "perceptron" and "passive-aggressive" step on each example when it comes.',
+    solver: Literal["larank", "svmstruct", "svmstruct-1slack", "perceptron", "passive-aggressive"] | LaRank = parameter(
+        'Algorithm that trains the model. "larank" nearly solves the problem in one pass over a stream and reaches any '
+        'precision with `tol`; ``LaRank(schedule=..., n_reprocess=...)`` sets its switches. "svmstruct" adds violated '
+        'outputs to a working set and solves the problem on this set, and "svmstruct-1slack" adds one output of every '
+        "example at once; both always train to a tolerance and need all examples at once. "
+        '"perceptron" and "passive-aggressive" make one step per example and minimise nothing.',
         default="larank",
-        kw_only=False,
     )
     C: float = parameter(
-        'The cost of one unit of loss against ``1/2 |w|^2``; of "passive-aggressive", the largest step.',
+        "Inverse regularisation strength: the cost of one unit of loss against ``1/2 |w|^2``. Larger values fit the "
+        'training data more closely. With "passive-aggressive" it bounds each step; with "perceptron" it only scales '
+        "the weights.",
         default=1.0,
         above=0,
     )
-    epochs: int = parameter(
-        'Passes over the data with ``stop="epochs"``.',
-        default=1,
-        least=1,
+    average: bool = parameter(
+        'Whether "perceptron" and "passive-aggressive" return the average of the weights after each example instead of '
+        "the last weights, which depend much on the last examples. The other solvers have no average.",
+        default=False,
     )
-    stop: Literal["epochs", "gap", "violation"] | None = parameter(
-        "What ends training: `epochs` passes, a duality gap, or that no output violates its margin by `tol` more than "
-        'the working set knows. By default "epochs" or, with "svmstruct" and "svmstruct-1slack", which know the last '
-        'two, "gap". "larank" knows the first two, perceptrons the first.',
-        default=None,
+    stop: Literal["gap", "violation"] = parameter(
+        'Quantity that `tol` bounds. "gap" is the relative duality gap. "violation" is how far an output may violate '
+        'its margin beyond the violations on the working set, in units of the loss; it is available with "svmstruct" '
+        'and "svmstruct-1slack".',
+        default="gap",
     )
     tol: float | None = parameter(
-        "The gap relative to the primal objective, or the violation per example in units of the loss, at which to "
-        "stop; 1e-3 if not given.",
+        "Tolerance at which training stops: a relative duality gap, ``(primal - dual) / primal``, or the violation per "
+        'example with ``stop="violation"``. By default "larank", "perceptron" and "passive-aggressive" make `max_iter` '
+        "passes, and the other solvers use 1e-3. The perceptrons have no gap, so they accept only None.",
         default=None,
         above=0,
     )
-    max_iter: int = parameter(
-        "Passes of arg max over the data after which training stops with a warning. It is refused if `epochs` ends it.",
-        default=1000,
+    max_iter: int | None = parameter(
+        "Number of passes over the data in `fit`; if training stops at a tolerance, the largest number, after which it "
+        "ends with a warning. By default one pass is made, and at most 1000 with a tolerance.",
+        default=None,
         least=1,
     )
-    n_reprocess: int = parameter(
-        'How often one PROCESSOLD and ten OPTIMIZE follow each example in the fixed schedule of "larank"; with '
-        '``stop="gap"``, how often one PROCESSOLD does in its only pass.',
-        default=1,
-        least=0,
-    )
-    schedule: Literal["fixed", "adaptive"] = parameter(
-        'How the operations of "larank" take turns: always alike, or in proportion to the dual increase they bring '
-        "for their work.",
-        default="fixed",
-    )
-    average: bool = parameter(
-        "Whether the perceptrons keep the average of the weights after all examples instead of the last ones.",
-        default=False,
-    )
-    shuffle: bool = parameter(
-        "Whether `fit` visits the examples in random order; `partial_fit` never does.",
-        default=True,
-    )
-    certify: bool = parameter(
-        'Whether "larank" ends `fit` with the objectives from scratch, which takes an arg max per example. Otherwise '
-        "the certificate holds an estimate made on the way.",
-        default=True,
-    )
     random_state: int | np.random.RandomState | None = parameter(
-        'Draws the order of the examples and the choices of "larank".',
+        'Seed for the order of the examples and the choices of "larank". An integer makes the model reproducible.',
         default=None,
-        form="int, RandomState or None",
+        form="int or RandomState",
     )
 
     _seen: int = fitted()
     _state: dict[str, Any] = fitted()
     _running: OnlineSolver = fitted()
+    _began_with: tuple[StructuredModel, str | LaRank] = fitted()
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the running solver, which is rebuilt from the model when it is needed again."""
@@ -229,7 +211,14 @@ class StructuredSVC(TimeLimited, Seeded, Estimator):
         state.pop("_running", None)
         return state
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        certify: bool | Literal["auto"] = "auto",
+    ) -> Self:
         """Train on pairs of inputs and outputs.
 
         Parameters
@@ -238,23 +227,26 @@ class StructuredSVC(TimeLimited, Seeded, Estimator):
             Inputs and outputs of any kind that the model understands; of arrays and sparse matrices, the rows.
         sample_weight : array of shape (n_samples,), optional
             Factors on ``C`` per example, or on the steps of the perceptron; not negative.
+        certify : bool or "auto", default="auto"
+            Whether to compute both objectives on all examples after training, which takes one arg max per example. If
+            False, `result_` holds an estimate from training. "auto" is True here. The perceptrons have no objectives.
 
         Returns
         -------
         StructuredSVC
-            Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+            The fitted estimator. If training ends early, a `TrainingWarning` is issued, and the model is still valid.
         """
         with next_model(self) as model:
-            outcome = model._fit(X, y, sample_weight)
+            outcome = model._fit(X, y, sample_weight, certify)
         self._warn_if_early(outcome)
         return self
 
     @of_streams
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on training with new examples, in the order in which they come; the arguments are those of `fit`.
+        """Continue training with new examples, in the given order; `X`, `y` and `sample_weight` are as in `fit`.
 
-        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`.
-        There is no certificate from scratch: `result_` holds an estimate.
+        Each call makes one pass over its examples, whatever `max_iter` is. Calls with parts of a stream make the same
+        model as one call with the whole stream. `result_` holds an estimate of the objectives.
         """
         with next_model(self) as model:
             outcome = model._partial_fit(X, y, sample_weight)
@@ -296,50 +288,99 @@ class StructuredSVC(TimeLimited, Seeded, Estimator):
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         return 1.0 - float(np.average(losses, weights=weights))
 
-    def _check_parameters(self) -> str:
-        """Raise where a parameter cannot be what it is; what ends training."""
-        stop = self.stop or ("gap" if self.solver in _BATCH else "epochs")
-        declare.check(self, stop=stop)
+    def _check_together(self) -> None:
         CheckedModel(self.model)
-        return stop
+        if isinstance(self.solver, LaRank):
+            parameters.refuse_switches("solver", self.solver, ("operations", "tau", "forget"))
+            if self.solver.schedule == "adaptive" and self.solver.n_reprocess is not None:
+                raise ParameterError(
+                    "solver",
+                    f"must have schedule='fixed' if n_reprocess is set; got {self.solver!r}. Remove n_reprocess",
+                )
+        if self._solver in _PERCEPTRONS and self.tol is not None:
+            raise ParameterError(
+                "tol",
+                f"must be None with solver={self.solver!r}, which has no duality gap; got {self.tol!r}. Set max_iter",
+            )
+        if self._solver not in _BATCH and self.stop == "violation":
+            raise ParameterError(
+                "stop",
+                f"must be 'gap' with solver={self.solver!r}; got 'violation'. Set solver='svmstruct' or stop='gap'",
+            )
+        if self._solver not in _PERCEPTRONS and self.average:
+            raise ParameterError(
+                "average",
+                f"must be False with solver={self.solver!r}; got {self.average!r}. Only 'perceptron' and "
+                "'passive-aggressive' have an average",
+            )
 
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
-        stop = self._check_parameters()
+    def _why_no_stream(self) -> str:
+        if self._solver in _BATCH:
+            able = "'larank', 'perceptron' or 'passive-aggressive'"
+            return f"with solver={self.solver!r}, which needs all examples at once; solver must be {able}"
+        if self.tol is not None:
+            return f"with tol={self.tol!r}, because it makes one pass over the examples it is given; tol must be None"
+        return super()._why_no_stream()
+
+    @property
+    def _switches(self) -> LaRank:
+        return self.solver if isinstance(self.solver, LaRank) else LaRank()
+
+    @property
+    def _solver(self) -> str:
+        """The name of the solver."""
+        return "larank" if isinstance(self.solver, LaRank) else self.solver
+
+    @property
+    def _tol(self) -> float | None:
+        """The tolerance at which training stops, or None if it makes a number of passes."""
+        if self.tol is None:
+            return _TOL if self._solver in _BATCH else None
+        return float(self.tol)
+
+    @property
+    def _passes(self) -> int:
+        """The number of passes, or the largest number if training stops at a tolerance."""
+        if self.max_iter is None:
+            return 1 if self._tol is None else _MOST_PASSES
+        return int(self.max_iter)
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, certify: bool | str) -> Outcome:
+        declare.check(self)
+        declare.demand("certify", certify, Flag(), Choice(("auto",)))
         pairs = self._pairs(X, y, sample_weight, first=0)
         model = self._checked(pairs)
         seeds = check_random_state(self.random_state)
         seed = int(seeds.randint(2**31 - 1))
-        shuffled = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
+        shuffled = np.random.RandomState(seeds.randint(2**31 - 1))
         self._forget()
         self._check_unchanged(first=True)
         self._seen = len(pairs.costs)
-        tol = _TOL if self.tol is None else float(self.tol)
+        tol, passes = self._tol, self._passes
         limits = Limits(
-            gap=tol if stop == "gap" else None,
-            max_iter=math.inf if stop == "epochs" else self.max_iter,
+            gap=tol if self.stop == "gap" else None,
+            max_iter=math.inf if tol is None else passes,
             time_limit=self.time_limit,
-            passes=self.epochs if stop == "epochs" else None,
-            certify=self.certify and self.solver not in _PERCEPTRONS,
+            passes=passes if tol is None else None,
+            certify=bool(certify) and self._solver not in _PERCEPTRONS,
             passes_between_checks=1.0,  # a check takes as many arg max as a pass
         )
-        if self.solver in _BATCH:
-            planes = _BATCH[self.solver](
-                self._new_weights(model), pairs, tol if stop == "violation" else None, shuffled
-            )
+        if self._solver in _BATCH:
+            epsilon = tol if self.stop == "violation" else None
+            planes = _BATCH[self._solver](self._new_weights(model), pairs, epsilon, shuffled)
             return self._train(planes, planes, limits)
-        if stop == "gap":
+        if tol is not None:
             # The rounds after the pass do what OPTIMIZE does, in the core.
-            schedule = FixedSchedule(int(self.n_reprocess), ["process_old"]) if self.schedule == "fixed" else None
-            larank = LaRank(self._new_weights(model), schedule or AdaptiveSchedule(), seed)
+            larank = LaRankSolver(self._new_weights(model), self._schedule(["process_old"]), seed)
             visits = Visits(larank, pairs, epochs=1, shuffled=shuffled, is_whole=True)
             rounds = NSlack(larank.weights, pairs, None, shuffled)
             return self._train(PassThenRounds(larank, visits, rounds), larank, limits)
         self._running = self._new_solver(model, seed)
-        visits = Visits(self._running, pairs, epochs=self.epochs, shuffled=shuffled, is_whole=True)
+        visits = Visits(self._running, pairs, epochs=passes, shuffled=shuffled, is_whole=True)
         return self._train(visits, self._running, limits)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
-        self._check_parameters()
+        declare.check(self)
         first = not hasattr(self, "dual_coef_")
         self._check_unchanged(first)
         pairs = self._pairs(X, y, sample_weight, first=0 if first else self._seen)
@@ -356,13 +397,20 @@ class StructuredSVC(TimeLimited, Seeded, Estimator):
         return outcome
 
     def _check_unchanged(self, first: bool) -> None:
-        """The solver of a stream cannot change some parameters on the way; a loaded model knows its solver only."""
-        now = {name: getattr(self, name) for name in _FIXED_IN_A_STREAM}
-        before = {} if first else getattr(self, "_began_with", {"solver": self.result_.solver})
-        for name, value in before.items():
-            if now[name] is not value and (name == "model" or now[name] != value):
-                raise ValueError(f"{name} must stay as it was in the calls before, {value!r}; got {now[name]!r}")
-        self._began_with = now
+        """Raise if the model or the solver has changed during a stream; a loaded estimator has the solver's name."""
+        if not first and not hasattr(self, "_began_with"):
+            parameters.check_unchanged({"solver": self.result_.solver}, {"solver": self._solver})
+        elif not first:
+            model, solver = self._began_with
+            if self.model is not model:
+                raise ParameterError("model", f"must stay as it was in the calls before, {model!r}; got {self.model!r}")
+            parameters.check_unchanged({"solver": solver}, {"solver": self._stream_solver})
+        self._began_with = self.model, self._stream_solver
+
+    @property
+    def _stream_solver(self) -> str | LaRank:
+        """What a stream cannot change: the name of the solver, or the switches of LaRank."""
+        return self._switches if self._solver == "larank" else self._solver
 
     def _forget(self) -> None:
         """What a fit before may have left behind and this one need not make again."""
@@ -379,29 +427,34 @@ class StructuredSVC(TimeLimited, Seeded, Estimator):
     def _checked(self, pairs: TrainingPairs) -> CheckedModel:
         model = CheckedModel(self.model)
         model.check_first(pairs.X, pairs.y)
-        if self.solver != "perceptron":
+        if self._solver != "perceptron":
             model.check_augmented(pairs.X, pairs.y, self._new_weights(model).scorer)
         return model
 
     def _new_weights(self, model: CheckedModel) -> Weights:
         if model.has_kernel:
-            return KernelExpansion(model) if self.solver in _PERCEPTRONS else CachedExpansion(model)
+            return KernelExpansion(model) if self._solver in _PERCEPTRONS else CachedExpansion(model)
         assert model.length is not None
         return FeatureWeights(model, np.zeros(model.length))
 
     def _new_solver(self, model: CheckedModel, seed: int) -> OnlineSolver:
         weights = self._new_weights(model)
-        if self.solver in _PERCEPTRONS:
-            return _PERCEPTRONS[self.solver](weights)
-        fixed = self.schedule == "fixed"
-        return LaRank(weights, FixedSchedule(int(self.n_reprocess)) if fixed else AdaptiveSchedule(), seed)
+        if self._solver in _PERCEPTRONS:
+            return _PERCEPTRONS[self._solver](weights)
+        return LaRankSolver(weights, self._schedule(), seed)
+
+    def _schedule(self, reprocess: Sequence[str] = REPROCESS) -> FixedSchedule | AdaptiveSchedule:
+        switches = self._switches
+        if switches.schedule == "adaptive":
+            return AdaptiveSchedule()
+        return FixedSchedule(1 if switches.n_reprocess is None else int(switches.n_reprocess), reprocess)
 
     def _train(self, training: Visits | CuttingPlanes | PassThenRounds, solver: Solver, limits: Limits) -> Outcome:
         model = solver.weights.model
         calls, kernel_values, operations = model.argmax_calls, model.kernel_values, solver.operations()
         seconds = dict(model.seconds)
         with progress_for(self.verbose) as progress:
-            progress.start(f"{type(self.model).__name__} by {self.solver}, {len(training.pairs)} examples")
+            progress.start(f"{type(self.model).__name__} by {self._solver}, {len(training.pairs)} examples")
             outcome = train(training, limits, progress)
         if isinstance(training, PassThenRounds):
             training.hand_back()
@@ -480,7 +533,7 @@ class StructuredSVC(TimeLimited, Seeded, Estimator):
         warn_if_early(
             outcome,
             self.result_,
-            max_iter=self.max_iter,
+            max_iter=self._passes,
             time_limit=self.time_limit,
             limit_of_precision="by rounding errors",
             stacklevel=3,

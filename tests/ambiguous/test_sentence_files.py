@@ -37,13 +37,6 @@ def test_what_is_written_is_read_back(meaning):
     assert parse_meaning(str(meaning)) == meaning
 
 
-@given(st.text(alphabet="ab-,()' #", max_size=12))
-def test_any_text_is_a_meaning_or_a_format_error(text):
-    with suppress(MeaningFormatError):
-        meaning = parse_meaning(text)
-        assert parse_meaning(str(meaning)) == meaning
-
-
 def test_relations_symbols_and_pairs_are_written_and_read_in_their_order():
     assert str(BELIEVE) == "believe(mother, break(dog, box))"
     assert parse_meaning(" believe (mother,break( dog ,box)) ") == BELIEVE

@@ -310,10 +310,10 @@ def test_triples_hold_the_universe_before_each_event():
 @pytest.mark.parametrize("level", [0, 1, 3])
 def test_a_level_is_the_mean_number_of_wrong_candidates(make, level, tmp_path):
     """Sentences do not depend on the level, and the right candidate may stand anywhere."""
-    train, test = make(1500, 20, level=level, random_state=14)
-    right, _ = make(1500, 20, level=0, random_state=14)
-    assert (len(train), len(test)) == (1500, 20)
-    assert (train, test) == make(1500, 20, level=level, random_state=14)
+    train, test = make(750, 20, level=level, random_state=14)
+    right, _ = make(750, 20, level=0, random_state=14)
+    assert (len(train), len(test)) == (750, 20)
+    assert (train, test) == make(750, 20, level=level, random_state=14)
     assert np.mean([len(example.candidates) - 1 for example in train]) == pytest.approx(level, abs=0.2)
     places = Counter()
     for example, known in zip(train, right, strict=True):

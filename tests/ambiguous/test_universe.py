@@ -353,6 +353,3 @@ def test_what_a_universe_cannot_hold_does_not_happen_in_it(text, message, table_
     with pytest.raises(UniverseError, match=message):
         execute(universe, Event(MOVE, ("john", "hall", "kitchen")))
     assert universe == before
-
-
-# Nothing may be where john goes, though the rules of the house would let him take the ball along.

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.svm import SVC
 
 from larank.blocks import kernels
-from larank.blocks.kernels import CallableKernel, PrecomputedKernel, ProductKernel, kernel_for
+from larank.blocks.kernels import ProductKernel, kernel_for
 
 X = np.random.default_rng(0).normal(3.0, 2.0, (50, 4))
 
@@ -37,12 +37,6 @@ def test_a_kernel_has_the_parameters_it_uses():
     assert not hasattr(kernel_for("linear", X=X), "gamma")
     with pytest.raises(FrozenInstanceError):
         poly.gamma = 1.0
-
-
-def test_functions_and_precomputed_values_are_kernels():
-    assert isinstance(kernel_for(np.dot), CallableKernel)
-    assert kernel_for(np.dot).function is np.dot
-    assert isinstance(kernel_for("precomputed", X=X), PrecomputedKernel)
 
 
 def test_adding_a_kernel_is_adding_a_class(monkeypatch):

@@ -91,14 +91,15 @@ def test_a_tolerance_takes_no_pivot_more_than_it_needs(tolerance):
     assert 1 - (out[:, :-1] ** 2).sum() / 300 > tolerance
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 3])
-def test_threads_change_neither_pivots_nor_columns(jobs):
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_threads_change_neither_pivots_nor_columns_and_the_seed_decides(jobs):
     X = examples(1500, dtype=np.float32)
     for options in ({"rank": 150}, {"tolerance": 0.3}, {"rank": 150, "greedy": True}):
         one, other = factor(X, **options), factor(X, jobs=jobs, **options)
         np.testing.assert_array_equal(one.pivots, other.pivots)
         np.testing.assert_array_equal(one.lower, other.lower)
         assert one.trace_errors == other.trace_errors
+    assert not np.array_equal(*(factor(X, rank=150, seed=seed).pivots for seed in (0, 1)))
 
 
 def test_random_pivots_leave_less_than_as_many_examples_drawn_evenly():

@@ -1,5 +1,9 @@
 """Commands run in this process, for the tests of the command line."""
 
+import sys
+from unittest import mock
+
+import pytest
 from typer.testing import CliRunner
 
 from larank import cli
@@ -19,3 +23,10 @@ def failure(*arguments):
     assert line.startswith("larank: error: ")
     assert result.stdout == ""
     return line
+
+
+def status_of(*arguments):
+    """Run a command as the process does; return its exit status."""
+    with mock.patch.object(sys, "argv", ["larank", *map(str, arguments)]), pytest.raises(SystemExit) as end:
+        cli.main()
+    return end.value.code

@@ -58,13 +58,22 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture(params=TABLES, ids=lambda table: table.name)
-def case(request, tmp_path):
-    table, options = request.param, " ".join(["", *request.param.options])
-    file = table.write(tmp_path).name
-    larank(f"train {file} m --label {table.label}{options} --quiet")
-    predicted = larank(f"predict m {file}{options}").stdout
-    return Trained(table, file, options, table_of(file, table), predicted, table.name != "letters")
+@pytest.fixture(scope="module", params=TABLES, ids=lambda table: table.name)
+def trained(request, tmp_path_factory):
+    """A folder with a table and a model of it, and what there is to know of them."""
+    table, options, folder = request.param, " ".join(["", *request.param.options]), tmp_path_factory.mktemp("table")
+    file = table.write(folder).name
+    with chdir(folder):
+        larank(f"train {file} m --label {table.label}{options} --quiet")
+        predicted = larank(f"predict m {file}{options}").stdout
+        return folder, Trained(table, file, options, table_of(file, table), predicted, table.name != "letters")
+
+
+@pytest.fixture
+def case(trained, tmp_path):
+    folder, case = trained
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    return case
 
 
 def test_a_table_trains_and_is_evaluated_by_two_commands(case):

@@ -2,8 +2,6 @@
 
 import errno
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -58,24 +56,6 @@ def test_a_file_that_cannot_be_created_is_named_and_not_its_temporary_file(tmp_p
     with pytest.raises(FileNotFoundError) as error:
         write_svmlight(path, X, y)
     assert str(error.value.filename) == str(path)
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
-def test_a_full_standard_output_is_named(tmp_path):
-    larank.save(fitted(), tmp_path / "a.larank")
-    write_svmlight(tmp_path / "a.svm", X, y)
-    command = "from larank.cli import main; main()"
-    for arguments in (["predict", tmp_path / "a.larank", tmp_path / "a.svm"], ["info", tmp_path / "a.larank"]):
-        with open("/dev/full", "w") as full:
-            ended = subprocess.run(
-                [sys.executable, "-c", command, *map(str, arguments)],
-                stdout=full,
-                stderr=subprocess.PIPE,
-                text=True,
-                check=False,
-            )
-        assert ended.returncode == 1
-        assert "standard output: No space left on device" in ended.stderr
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ def run(tmp_path, script, **options):
             yield Case(script, {"data": b"\0planted"}) if number == 3 else HARMLESS
 
     said = list[str]()
-    attack = Attack(cases, **{"is_documented": lambda error: False, "warm_up": "", "seconds": 1} | options)
+    attack = Attack(cases, **{"is_documented": lambda error: False, "warm_up": "", "seconds": 0.5} | options)
     campaign = Campaign({"planted": attack}, tmp_path, cases=8, workers=1, report=said.append)
     assert campaign.run() == (not campaign.failures)
     tally = campaign.tallies["planted"]

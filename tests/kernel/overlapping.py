@@ -24,6 +24,14 @@ def rbf(X, Z=None, gamma=0.3):
     return pairwise.rbf_kernel(X, X if Z is None else Z, gamma=gamma)
 
 
+def indefinite(n):
+    """Return a symmetric matrix that is no kernel, which no two of its rows show."""
+    S = np.random.default_rng(0).uniform(-1, 1, (n, n))
+    S = (S + S.T) / 2
+    np.fill_diagonal(S, 1.0)
+    return S
+
+
 # Functions of named kernels, and their parameters.
 # tanh has no kernel to offer in general; of products this small it is as good as linear.
 NAMED = {

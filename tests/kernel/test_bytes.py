@@ -62,7 +62,7 @@ def test_bytes_are_not_converted(kernel, monkeypatch):
     monkeypatch.setattr(np, "ascontiguousarray", watched)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", larank.CertificateWarning)
-        LaRankClassifier(kernel, gamma=1e-5, random_state=0, batch_size=10, certify=False).fit(X, y)
+        LaRankClassifier(kernel, gamma=1e-5, random_state=0, batch_size=10).fit(X, y, certify=False)
     assert max(largest, default=0) <= X.size / 2
 
 

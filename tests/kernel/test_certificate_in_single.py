@@ -1,27 +1,29 @@
 """Certificates on float32 data beyond a few kernel values: the primal objective is that of the published model."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
-from checks import VARIANTS
+from checks import IS_NIGHTLY, VARIANTS
 from larank import CertificateWarning, LaRankClassifier, LaSVMClassifier, MulticlassSVC, TrainingWarning
 from larank.kernel.rounding import is_too_large
 
 KERNELS = {"rbf": (rbf_kernel, {"gamma": 0.05}), "poly": (polynomial_kernel, {"gamma": 1.0, "degree": 3, "coef0": 1.0})}
+PROBLEMS = [*product([1e2, 1e5, 1e8], range(2))] if IS_NIGHTLY else [(1e2, 1), (1e5, 0), (1e5, 1), (1e8, 0)]
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("C", [1e2, 1e5, 1e8])
+@pytest.mark.parametrize(("C", "seed"), PROBLEMS)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("kind", [LaRankClassifier, LaSVMClassifier, MulticlassSVC])
 def test_the_primal_objective_is_that_of_the_published_model_though_scores_are_rounded(kind, kernel, C, seed):
+    """With C=1e5 and two classes, it is wrong if only examples with a loss in single precision are scored again."""
     random, k, (values, parameters) = np.random.RandomState(seed), 2 + seed % 2, KERNELS[kernel]
     y = np.arange(500) % k
     X = (random.randn(500, 3) + 1.5 * random.randn(k, 3)[y]).astype(np.float32)
-    limit = {"max_iter": 20} if kind is MulticlassSVC else {}
+    limit = {"max_iter": 5} if kind is MulticlassSVC else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)
         warnings.simplefilter("ignore", CertificateWarning)  # rounded values may not be positive semi-definite

@@ -8,7 +8,7 @@ import pytest
 from overlapping import assert_feasible
 from sklearn.metrics.pairwise import rbf_kernel
 
-from larank import LaRankClassifier
+from larank import LaRank, LaRankClassifier
 from larank.data import models
 from references import optima
 
@@ -28,7 +28,7 @@ def noisy(rows, seed=0, features=6, classes=4, spread=0.5):
 
 def bounded(max_patterns, forget="least", **parameters):
     given = {"kernel": "rbf", "gamma": 0.3, "shuffle": False, "random_state": 0, **parameters}
-    return LaRankClassifier(max_patterns=max_patterns, forget=forget, **given)
+    return LaRankClassifier(max_support=max_patterns, **given, solver=LaRank(forget=forget))
 
 
 class Reference:
@@ -203,7 +203,7 @@ def test_weights_keep_what_patterns_have_added_to_them():
 
 def test_few_patterns_are_within_a_point_of_all_of_them():
     X, y = noisy(9000, seed=1)
-    every, few = (bounded(most, epochs=1, certify=False).fit(X[:5000], y[:5000]) for most in (None, 250))
+    every, few = (bounded(most, max_iter=1, certify=False).fit(X[:5000], y[:5000]) for most in (None, 250))
     assert few.score(X[5000:], y[5000:]) >= every.score(X[5000:], y[5000:]) - 0.01
 
 

@@ -33,7 +33,7 @@ def hard_margin(K, y):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_two_classes_reach_the_hard_margin_svm(dtype):
     some, labels = X[y > 0].astype(dtype), y[y > 0]
-    model = huller(stop="gap", tol=1e-5).fit(some, names[labels])
+    model = huller(tol=1e-5).fit(some, names[labels])
     decision, optimum = hard_margin(rbf_kernel(X[y > 0], gamma=2.0), labels)
     np.testing.assert_allclose(model.decision_function(some), decision, atol=1e-2)
     assert model.result_.status == "converged"
@@ -42,7 +42,7 @@ def test_two_classes_reach_the_hard_margin_svm(dtype):
 
 
 def test_three_classes_reach_the_hard_margin_svm_of_each_against_the_rest():
-    model = huller(epochs=300).fit(X, names[y])
+    model = huller(max_iter=300).fit(X, names[y])
     total = 0.0
     for place in range(3):
         decision, optimum = hard_margin(rbf_kernel(X, gamma=2.0), y == place)
@@ -59,7 +59,7 @@ def test_the_optimum_lies_between_primal_and_dual(n, seed, gamma, epochs):
     some = random.normal(size=(n, 3))
     labels = np.concatenate([[0, 1], random.integers(0, 2, n - 2)])
     _, optimum = hard_margin(rbf_kernel(some, gamma=gamma), labels)
-    model = huller(gamma=gamma, epochs=epochs).fit(some, labels)
+    model = huller(gamma=gamma, max_iter=epochs).fit(some, labels)
     result = model.result_
     assert 0 <= result.dual <= optimum * (1 + 1e-6)
     assert optimum <= result.primal * (1 + 1e-6)
@@ -72,7 +72,7 @@ def test_the_optimum_lies_between_primal_and_dual(n, seed, gamma, epochs):
 def test_without_a_separation_the_certificate_says_so_in_finite_numbers():
     random = np.random.default_rng(0)
     some, labels = random.normal(size=(60, 2)), random.integers(0, 2, 60)
-    result = (model := huller("linear", epochs=50).fit(some, labels)).result_
+    result = (model := huller("linear", max_iter=50).fit(some, labels)).result_
     assert result.dual == 0
     assert result.primal < 1e-3
     assert np.isfinite([(point.primal, point.dual) for point in result.history]).all()
@@ -86,18 +86,18 @@ def test_hulls_that_meet_are_nothing_to_converge_to():
     groups = np.repeat(np.arange(4), 60)
     for kernel, examples, labels in (("linear", some, noise), ("linear", apart, groups), ("rbf", apart, groups)):
         with pytest.warns(TrainingWarning, match=r"no margin between the convex hulls .* LaSVMClassifier\(C=1\)"):
-            model = huller(kernel, stop="gap", tol=0.5).fit(examples, labels)
+            model = huller(kernel, tol=0.5).fit(examples, labels)
         assert model.result_.status == "precision"
 
 
 def test_classes_at_the_same_place_make_a_constant_model():
-    model = huller("linear", epochs=3).fit(np.ones((8, 2)), [0, 1] * 4)
+    model = huller("linear", max_iter=3).fit(np.ones((8, 2)), [0, 1] * 4)
     np.testing.assert_array_equal(model.decision_function(np.ones((2, 2))), 0)
     assert model.result_.primal == pytest.approx(0, abs=1e-12)
 
 
 def test_history_estimates_come_near_the_certificate():
-    result = huller(epochs=30).fit(X, y).result_
+    result = huller(max_iter=30).fit(X, y).result_
     estimate = result.history[-2]
     assert not estimate.exact
     assert estimate.primal == pytest.approx(result.primal, rel=1e-9)
@@ -107,7 +107,7 @@ def test_history_estimates_come_near_the_certificate():
 
 
 def test_counts_add_up():
-    result = huller(epochs=2).fit(X[y > 0], y[y > 0]).result_
+    result = huller(max_iter=2).fit(X[y > 0], y[y > 0]).result_
     assert result.solver == "huller"
     assert result.operations["insertions"] - result.operations["removals"] == result.support_vectors
     assert 2 * (y > 0).sum() - 20 < result.operations["reprocess"] <= 2 * (y > 0).sum() - 6
@@ -117,7 +117,7 @@ def test_counts_add_up():
 def test_a_weight_is_how_often_an_example_is_there():
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
     weights = np.random.default_rng(1).integers(0, 3, 60)
-    model = huller(gamma=0.5, stop="gap", tol=1e-6)
+    model = huller(gamma=0.5, tol=1e-6)
     weighted = clone(model).fit(X, y, sample_weight=weights)
     repeated = model.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-3)
@@ -131,7 +131,7 @@ def test_a_matrix_that_went_through_float32_is_accepted():
     K = ((X @ X.T + 1) ** 2).astype(np.float64)
     K[np.triu_indices(80, 1)] *= 1 + 3e-7
     assert np.linalg.eigvalsh((K + K.T) / 2)[0] < 0
-    model = huller("precomputed", epochs=20).fit(K, y)
+    model = huller("precomputed", max_iter=20).fit(K, y)
     assert np.isfinite([model.result_.gap, *model.decision_function(K)]).all()
 
 
@@ -155,4 +155,4 @@ def test_certificates_on_the_way_do_not_change_validation_errors():
         model = huller(gamma=0.5, **parameters).fit(X, y, validation=(others, labels))
         return [point.error for point in model.result_.history if point.error is not None]
 
-    assert errors(stop="gap", tol=1e-12, max_iter=5) == errors(epochs=5)
+    assert errors(tol=1e-12, max_iter=5) == errors(max_iter=5)

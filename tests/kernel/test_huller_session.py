@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-from sklearn.svm import SVC
 
 from sessions import Drive, Rows, dense, in_order_of_arrival, problem
 from sessions import huller_session as session
@@ -38,14 +37,6 @@ def products_from_scratch(drive, p):
     alpha, sides = coefficients(drive)
     negative, positive = np.where(sides[:, p], 0, alpha[:, p]), np.where(sides[:, p], alpha[:, p], 0)
     return negative @ drive.K @ negative, negative @ drive.K @ positive, positive @ drive.K @ positive
-
-
-def decision(drive, p):
-    """f(x) of (4.5), scaled to 1 and -1 at the two points, for all examples."""
-    alpha, sides = coefficients(drive)
-    w = np.where(sides[:, p], alpha[:, p], -alpha[:, p])
-    negative, cross, positive = products_from_scratch(drive, p)
-    return (2 * drive.K @ w + negative - positive) / (negative - 2 * cross + positive)
 
 
 def assert_in_the_hulls(drive):
@@ -135,17 +126,6 @@ def test_the_first_points_are_averages_of_three_examples_and_support_vectors_are
     assert drive.session.counters.process > 0
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_optimum_is_the_hard_margin_svm(seed, dtype):
-    K, labels = separable(60, 2, seed)
-    drive = Drive(session(dtype), K.astype(dtype), labels, np.ones(60), block=16)
-    for epoch in range(200):
-        drive.epoch(np.random.default_rng(epoch).permutation(60))
-    reference = SVC(kernel="precomputed", C=1e9, tol=1e-8).fit(K, labels)
-    np.testing.assert_allclose(decision(drive, 1), reference.decision_function(K), atol=1e-3)
-
-
 def test_a_third_class_begins_with_what_two_classes_have_learnt():
     K, labels = separable(60, 3, seed=5)
     order = np.argsort(labels == 2, kind="stable")
@@ -160,17 +140,6 @@ def test_a_third_class_begins_with_what_two_classes_have_learnt():
     for p, before in ((0, products[::-1]), (1, products)):
         apart = [values[0] - 2 * values[1] + values[2] for values in (before, drive.session.state[2][p])]
         assert 0 < apart[1] <= apart[0] + 1e-12
-
-
-@pytest.mark.parametrize("points", [[0, 0], [1, 1, 1, 1]])
-def test_points_that_coincide_do_no_harm(points):
-    X = np.repeat(np.array(points, float)[:, None], 8, axis=0)
-    labels = in_order_of_arrival(np.arange(len(X)) % 2)
-    drive = Drive(session(), X @ X.T, labels, np.ones(len(X)), look=assert_in_the_hulls)
-    for _ in range(5):
-        drive.epoch()
-    assert drive.session.objective == pytest.approx(0, abs=1e-12)
-    assert np.isfinite(drive.session.estimated_bound)
 
 
 def test_coefficients_that_shrink_again_and_again_still_add_up_to_one():

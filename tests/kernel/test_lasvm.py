@@ -111,18 +111,9 @@ def test_more_classes_reach_the_svm_of_each_against_the_rest(kernel):
     np.testing.assert_array_equal(model.predict(X), names[scores.argmax(axis=1)])
 
 
-def test_coefficients_are_those_of_svc():
-    model, rival = exact().fit(X[two], y[two]), SVC(gamma=0.5, tol=1e-8).fit(X[two], y[two])
-    assert model.dual_coef_.shape == (1, len(model.support_))
-    assert isinstance(model.dual_coef_, np.ndarray)
-    mine, others = np.zeros((2, len(X)))
-    mine[model.support_], others[rival.support_] = model.dual_coef_[0], rival.dual_coef_[0]
-    np.testing.assert_allclose(mine, others, atol=1e-3)
-
-
 def test_one_pass_and_a_finish_are_near_the_svm():
     optimum = dual_of(SVC(C=2.0, gamma=0.5, tol=1e-8).fit(X[two], y[two]), rbf_kernel(X[two], gamma=0.5))
-    duals = [lasvm(C=2.0, epochs=epochs).fit(X[two], y[two]).result_.dual for epochs in (1, 2, 10)]
+    duals = [lasvm(C=2.0, max_iter=epochs).fit(X[two], y[two]).result_.dual for epochs in (1, 2, 10)]
     assert 0.95 * optimum < duals[0] <= duals[-1] * (1 + 1e-6)
     assert duals[-1] == pytest.approx(optimum, rel=1e-4)
 
@@ -162,7 +153,7 @@ def test_the_certificate_is_that_of_the_model(n, k, seed, C, finish):
 @pytest.mark.parametrize("finish", [True, False])
 @pytest.mark.parametrize("epochs", [1, 2, 5])
 def test_as_many_epochs_are_made_as_asked_for(epochs, finish):
-    model = lasvm(epochs=epochs, finish=finish).fit(X, y)
+    model = lasvm(max_iter=epochs, finish=finish).fit(X, y)
     assert model.n_iter_ == epochs
     assert model.result_.iterations == epochs
     assert model.result_.status == "completed"
@@ -179,8 +170,8 @@ def test_delta_is_a_violation_and_so_not_negative():
 
 
 def test_delta_max_bounds_the_uncertainty_without_a_finish():
-    loose = lasvm(C=10.0, finish=False, epochs=1).fit(X, y)
-    tight = lasvm(C=10.0, finish=False, epochs=1, delta_max=0.05).fit(X, y)
+    loose = lasvm(C=10.0, finish=False, max_iter=1).fit(X, y)
+    tight = lasvm(C=10.0, finish=False, max_iter=1, delta_max=0.05).fit(X, y)
     assert tight.delta_.max() <= 0.05 < loose.delta_.max()
     assert tight.result_.operations["reprocess"] > loose.result_.operations["reprocess"]
     certificate(tight, X, y)
@@ -229,7 +220,7 @@ def test_queries_reach_as_far_as_the_bias_is_uncertain():
             return super().choose(margins, reach)
 
     model = lasvm(C=10.0, finish=False)
-    learner = ActiveLearner(model, X[two], selection=Watching(), label_budget=40, random_state=0)
+    learner = ActiveLearner(model, X[two], selection=Watching(), random_state=0, budget=40)
     expected = []
     while learner.remaining:
         if len(getattr(model, "classes_", [])) == 2:
@@ -273,7 +264,7 @@ def test_a_model_for_whose_finish_there_is_no_room_is_kept_unfinished():
     np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
 
 
-@pytest.mark.parametrize(("size", "classes"), [(300, 2), (800, 2), (300, 4)])
+@pytest.mark.parametrize(("size", "classes"), [(300, 2), (500, 2), (300, 4)])
 def test_the_memory_that_a_finish_asks_for_is_enough(size, classes):
     X, y = noise(size, 5, classes)
 
@@ -285,7 +276,7 @@ def test_the_memory_that_a_finish_asks_for_is_enough(size, classes):
         return [int(re.search(r"memory_limit must be at least (\d+) bytes", str(each.message))[1]) for each in caught]
 
     unfinished = 0
-    for limit in np.geomspace(1e5, 3e6, 12).astype(int):
+    for limit in np.geomspace(1e5, 3e6, 9).astype(int):
         try:
             least = max(needed(limit), default=None)
         except MemoryLimitError:

@@ -233,15 +233,6 @@ def test_of_equals_the_first_place_is_taken(dtype, first, operation):
         assert np.flatnonzero(np.abs(drive.model()[0][0]) != 0.5).tolist() == [0, 1], level
 
 
-def test_examples_at_one_place_do_no_harm():
-    K, labels = np.ones((30, 30)), in_order_of_arrival(np.arange(30) % 3)
-    drive = Lasvm(session(), K, labels, np.full(30, 1.0)).epoch().epoch().finish()
-    alpha, bias, _ = drive.model()
-    assert_feasible(drive, alpha)
-    assert np.isfinite(bias).all()
-    assert np.isfinite(alpha).all()
-
-
 def test_one_class_alone_leaves_a_few_seeds_and_no_coefficients():
     K, _ = noisy(30)
     drive = Lasvm(session(), K, np.zeros(30, np.int32), np.ones(30)).epoch().finish()
@@ -342,8 +333,7 @@ def test_finishing_reaches_the_optimum_of_the_members(seed, C):
     assert drive.session.dual == pytest.approx(optimum, rel=1e-6)
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("share", [None, 0.5])
+@pytest.mark.parametrize(("k", "share"), [(2, None), (3, 0.5)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_finishing_with_a_shrunk_set_is_feasible_on_the_way_and_satisfies_all_members_in_the_end(dtype, share, k):
     """Thousands of steps on members most of which are at a bound: looks happen, and members leave the active set."""
@@ -398,9 +388,6 @@ def test_what_finishing_has_come_to_can_be_taken_over(k):
     drive.epoch().finish()
     assert drive.session.dual >= dual * (1 - 1e-12)
     assert_finished(drive, 1e-5)
-
-
-# Saved models
 
 
 @pytest.mark.parametrize("k", [2, 4])

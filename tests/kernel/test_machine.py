@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
 import larank
-from larank import LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC, MulticlassSVC
+from larank import BlockSteps, LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC, MulticlassSVC
 from larank.data import load_letter
 from larank.kernel import machine
 from larank.kernel.machine import OnlineClassifier, StreamTraining
@@ -132,7 +132,7 @@ def test_a_limit_on_memory_that_makes_training_long_is_told_once_with_one_that_w
     def caught(limit):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            getattr(larank, name)(C=10, gamma=0.025, random_state=0, epochs=1, memory_limit=limit).fit(X, y)
+            getattr(larank, name)(C=10, gamma=0.025, random_state=0, max_iter=1, memory_limit=limit).fit(X, y)
         return [str(each.message) for each in told if issubclass(each.category, larank.TrainingWarning)]
 
     message, *_ = found = caught(1e6)
@@ -176,7 +176,7 @@ def test_on_small_and_noisy_data_the_default_is_as_good_as_the_exact_machine(est
     X, y = noisy(2000, classes=3)
     exact = MulticlassSVC(C=C, gamma=0.5, random_state=0)
     if estimator is LaSVMClassifier:
-        exact = LaSVMClassifier(C=C, gamma=0.5, stop="gap", tol=1e-4, max_iter=1000, random_state=0)
+        exact = LaSVMClassifier(C=C, gamma=0.5, tol=1e-4, max_iter=1000, random_state=0)
     best = exact.fit(X[:500], y[:500]).score(X[500:], y[500:])
     scores = [
         estimator(C=C, gamma=0.5, random_state=seed).fit(X[:500], y[:500]).score(X[500:], y[500:]) for seed in range(5)
@@ -191,9 +191,9 @@ def test_passes_go_on_while_they_raise_the_dual(estimator):
     passes = int(model.result_.iterations)
     assert passes > 1
     assert model.result_.status == "completed"
-    same = estimator(C=10.0, gamma=0.2, epochs=passes, random_state=0).fit(X, y)
+    same = estimator(C=10.0, gamma=0.2, max_iter=passes, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), same.decision_function(X))
-    one_more = estimator(C=10.0, gamma=0.2, epochs=passes + 1, random_state=0).fit(X, y)
+    one_more = estimator(C=10.0, gamma=0.2, max_iter=passes + 1, random_state=0).fit(X, y)
     assert one_more.result_.dual - model.result_.dual < 1e-3 * model.result_.dual
 
 
@@ -207,7 +207,7 @@ def test_one_pass_is_made_where_another_would_be_long(estimator, limit, most, mo
 
 def test_a_hundred_thousand_examples_get_one_pass():
     X, y = noisy(100_000, noise=0.0)
-    assert LaRankClassifier("linear", C=0.001, certify=False, random_state=0).fit(X, y).result_.iterations == 1
+    assert LaRankClassifier("linear", C=0.001, random_state=0).fit(X, y, certify=False).result_.iterations == 1
 
 
 # A class without weight is part of the problem, if a machine solves one problem for all classes
@@ -216,11 +216,11 @@ X, y = np.random.RandomState(0).randn(30, 3), np.arange(30) % 3
 WEIGHTS = np.where(y == 1, 0.0, 1.0)
 
 MACHINES = {
-    "larank": LaRankClassifier("linear", average=False, stop="gap", tol=1e-7),
-    "larank with kernel values": LaRankClassifier("poly", degree=1, gamma=1.0, coef0=0.0, stop="gap", tol=1e-7),
-    "larank on a device": LaRankClassifier("linear", average=False, stop="gap", tol=1e-7, device="cpu"),
+    "larank": LaRankClassifier("linear", average=False, tol=1e-7),
+    "larank with kernel values": LaRankClassifier("poly", degree=1, gamma=1.0, coef0=0.0, tol=1e-7),
+    "larank on a device": LaRankClassifier("linear", average=False, tol=1e-7, solver=BlockSteps("cpu")),
     "exact": MulticlassSVC("linear", tol=1e-7),
-    "linear": LinearMulticlassSVC(fit_intercept=False, stop="gap", tol=1e-7),
+    "linear": LinearMulticlassSVC(fit_intercept=False, tol=1e-7),
 }
 
 

@@ -148,6 +148,18 @@ def test_splitting_leaves_the_decision_of_passive_aggressive_as_it_is():
     assert drive.session.columns == 2
 
 
+@pytest.mark.parametrize("C", [0.2, 10.0])
+def test_process_new_alone_is_multiclass_passive_aggressive_at_the_first_visit(C):
+    """[larank] section 4.4; at later ones LaRank leaves support patterns alone and keeps coefficients below C."""
+    data = *problem(200, 5, seed=11), np.full(200, C)
+    larank = LaRankDrive(larank_session(operations=["new"], tau=0.0), *data, block=16).epoch()
+    ours = Drive(passive_aggressive(), *data, block=16).epoch()
+    np.testing.assert_allclose(larank.beta(), ours.beta(), atol=1e-12)
+    assert larank.session.counters.argmax == ours.session.counters.visits == 200
+    assert larank.epoch().beta().max() <= C
+    assert np.abs(larank.beta() - ours.epoch().beta()).max() > 0.01
+
+
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("budget", [None, 20])
 def test_a_session_rebuilt_from_its_table_goes_on_in_the_same_way(k, budget):
@@ -162,15 +174,3 @@ def test_a_session_rebuilt_from_its_table_goes_on_in_the_same_way(k, budget):
     np.testing.assert_array_equal(first.beta(), again.beta())
     np.testing.assert_array_equal(first.average(), again.average())
     assert first.session.state == again.session.state
-
-
-@pytest.mark.parametrize("C", [0.2, 10.0])
-def test_process_new_alone_is_multiclass_passive_aggressive_at_the_first_visit(C):
-    """[larank] section 4.4; at later ones LaRank leaves support patterns alone and keeps coefficients below C."""
-    data = *problem(200, 5, seed=11), np.full(200, C)
-    larank = LaRankDrive(larank_session(operations=["new"], tau=0.0), *data, block=16).epoch()
-    ours = Drive(passive_aggressive(), *data, block=16).epoch()
-    np.testing.assert_allclose(larank.beta(), ours.beta(), atol=1e-12)
-    assert larank.session.counters.argmax == ours.session.counters.visits == 200
-    assert larank.epoch().beta().max() <= C
-    assert np.abs(larank.beta() - ours.epoch().beta()).max() > 0.01

@@ -9,14 +9,14 @@ from sklearn.linear_model import PassiveAggressiveClassifier, Perceptron
 from sklearn.metrics.pairwise import rbf_kernel
 
 from checks import coefficients
-from larank import KernelPassiveAggressive, KernelPerceptron, LaRankClassifier
+from larank import KernelPassiveAggressive, KernelPerceptron
 from larank.data import models
 from larank.report import write_report
 from references.perceptrons import PASSIVE_AGGRESSIVE_RULES, perceptron_rule, reference
 from sessions import in_order_of_arrival
 
-perceptron, passive_aggressive, larank = (
-    partial(kind, random_state=0, n_jobs=1) for kind in (KernelPerceptron, KernelPassiveAggressive, LaRankClassifier)
+perceptron, passive_aggressive = (
+    partial(kind, random_state=0, n_jobs=1) for kind in (KernelPerceptron, KernelPassiveAggressive)
 )
 
 
@@ -58,7 +58,7 @@ def test_it_is_the_algorithm_of_the_thesis_and_weights_are_factors_on_costs(make
     history = reference(K, y, C * weight, [np.arange(200)] * 3, rule)
     expected = history.mean(axis=0) if decision == "average" else history[-1]
     for kernel, some in (("precomputed", K), ("rbf", X)):
-        model = make(kernel, gamma=0.3, decision=decision, shuffle=False, epochs=3).fit(some, y, sample_weight=weight)
+        model = make(kernel, gamma=0.3, decision=decision, shuffle=False, max_iter=3).fit(some, y, sample_weight=weight)
         np.testing.assert_allclose(coefficients(model, 200), expected, atol=1e-9)
         scores = K @ expected
         np.testing.assert_allclose(model.decision_function(some), scores[:, 0] if k == 2 else scores, atol=1e-8)
@@ -67,7 +67,7 @@ def test_it_is_the_algorithm_of_the_thesis_and_weights_are_factors_on_costs(make
 def test_with_a_linear_kernel_it_is_the_perceptron_of_scikit_learn():
     X, y = data(200, 2, seed=3)
     theirs = Perceptron(fit_intercept=False, shuffle=False, max_iter=4, tol=None).fit(X, y)
-    np.testing.assert_allclose(perceptron("linear", shuffle=False, epochs=4).fit(X, y).coef_, theirs.coef_, rtol=1e-9)
+    np.testing.assert_allclose(perceptron("linear", shuffle=False, max_iter=4).fit(X, y).coef_, theirs.coef_, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:.*PassiveAggressive.*:FutureWarning")
@@ -77,15 +77,12 @@ def test_with_a_linear_kernel_it_is_the_passive_aggressive_classifier_of_scikit_
     X, y = data(200, 2, seed=3)
     alike = {"C": C, "loss": loss, "shuffle": False}
     theirs = PassiveAggressiveClassifier(**alike, fit_intercept=False, max_iter=4, tol=None).fit(X, y)
-    ours = passive_aggressive("linear", **alike, epochs=4).fit(X, y)
+    ours = passive_aggressive("linear", **alike, max_iter=4).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-7, atol=1e-9)
 
 
-def test_one_pass_is_larank_without_reprocessing_up_to_its_tolerance():
-    """LaRank leaves violations up to 0.08 alone, and gives examples at the origin a coefficient that scores nothing."""
+def test_an_example_at_the_origin_gets_no_coefficient():
     X, y = data(400, 4, seed=5)
-    of_larank = larank(gamma=0.3, operations=("new",), epochs=1).fit(X, y)
-    assert (passive_aggressive(gamma=0.3).fit(X, y).predict(X) == of_larank.predict(X)).mean() > 0.97
     X[7] = 0
     assert 7 not in passive_aggressive("linear").fit(X, y).support_
 
@@ -103,7 +100,7 @@ def test_the_average_is_steadier_than_the_last_decision():
 @every_model
 def test_the_result_counts_and_claims_no_objective(make):
     X, y = data(300, 3)
-    model = make(epochs=2).fit(X, y, validation=(X, y))
+    model = make(max_iter=2).fit(X, y, validation=(X, y))
     result = model.result_
     assert (result.status, result.iterations, result.exact) == ("completed", 2.0, False)
     assert not result.has_objective

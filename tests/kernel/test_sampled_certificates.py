@@ -19,7 +19,7 @@ def _nothing_is_cheap(monkeypatch):
 
 
 def fitted(model, seed=0, examples=3000, **parameters):
-    return model(random_state=seed, n_jobs=1, epochs=1, **parameters).fit(X[:examples], y[:examples])
+    return model(random_state=seed, n_jobs=1, max_iter=1, **parameters).fit(X[:examples], y[:examples])
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -91,7 +91,7 @@ def test_a_sample_takes_about_a_twentieth_of_the_kernel_values(model, monkeypatc
 )
 def test_all_examples_are_looked_at_where_it_is_asked_for_needed_or_cheap(model, parameters):
     some = np.abs(X[:, 0]) > 0.5
-    separable = model(random_state=0, epochs=1, **parameters).fit(X[some], (X[some, 0] > 0).astype(int))
+    separable = model(random_state=0, max_iter=1, **parameters).fit(X[some], (X[some, 0] > 0).astype(int))
     assert separable.result_.exact
 
 
@@ -102,7 +102,7 @@ def test_the_sample_does_not_depend_on_blocks():
 
 
 def test_few_kernel_values_are_cheap_and_a_gap_that_ends_training_is_that_of_all_examples(monkeypatch):
-    result = LaRankClassifier(stop="gap", tol=0.1, random_state=0).fit(X, y).result_
+    result = LaRankClassifier(tol=0.1, random_state=0).fit(X, y).result_
     assert result.exact
     assert result.relative_gap <= 0.1
     monkeypatch.setattr(machine, "_CHEAP_CERTIFICATE", 1e8)

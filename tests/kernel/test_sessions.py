@@ -4,11 +4,13 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
 
 import sessions
+from checks import IS_NIGHTLY
 from larank import _core
 from sessions import Drive, Lasvm, Perceptron, arrays, assert_same, hooks, noisy, on_every_level, problem
 
@@ -103,8 +105,7 @@ def smallest_limit(kind, k, block):
             return limit
 
 
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("block", [1, 7, 64])
+@pytest.mark.parametrize(("block", "k"), [*product([1, 7, 64], [2, 4])] if IS_NIGHTLY else [(1, 2), (7, 4), (64, 2)])
 @every_kind_with_rows
 def test_rows_that_were_dropped_are_asked_for_again_within_the_limit_and_the_model_stays_the_same(kind, block, k):
     free = kind.trained(kind.examples, k, block)

@@ -18,7 +18,7 @@ from sklearn import svm
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from larank import LaSVMClassifier, LinearMulticlassSVC
+from larank import LaSVM, LaSVMClassifier, LinearMulticlassSVC
 
 # Adapters
 
@@ -72,11 +72,10 @@ class SVC(Adapter):
         return LaSVMClassifier(
             self.kernel,
             **{name: getattr(self, name) for name in ("C", "gamma", "degree", "coef0", "class_weight")},
-            tau=1e-9,
-            stop="gap",
             tol=1e-6,
             max_iter=10_000 if self.max_iter == -1 else self.max_iter,
-            random_state=3,  # so that biases are right to the last bit where the tests want them to be
+            random_state=3,
+            solver=LaSVM(tau=1e-9),
         )
 
     def fit(self, X, y, sample_weight=None):

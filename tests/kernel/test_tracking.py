@@ -34,7 +34,9 @@ def test_many_passes_reach_the_svm_without_bias(classes, algorithm, dtype):
     """Three classes are three problems with costs."""
     keep = np.flatnonzero(y >= classes[0])[::2]
     some, labels, weight = X[keep].astype(dtype), y[keep], np.random.default_rng(0).uniform(0.3, 3, len(keep))
-    model = tracking(algorithm=algorithm, epochs=200, n_steps=50, C=2.0).fit(some, names[labels], sample_weight=weight)
+    model = tracking(algorithm=algorithm, max_iter=200, n_steps=50, C=2.0).fit(
+        some, names[labels], sample_weight=weight
+    )
     scores, total = model.decision_function(some).reshape(len(keep), -1), 0.0
     for column, place in enumerate(classes if len(classes) > 2 else classes[1:]):
         signs = np.where(labels == place, 1.0, -1.0)
@@ -79,5 +81,5 @@ def test_more_steps_and_process_track_more_closely():
 def test_a_kernel_that_is_none_has_no_bounds():
     K = -np.ones((len(y), len(y))) + 2 * np.eye(len(y))
     with pytest.warns(CertificateWarning, match="not positive semi-definite"):
-        model = tracking("precomputed", n_steps=50, epochs=5).fit(K, y)
+        model = tracking("precomputed", n_steps=50, max_iter=5).fit(K, y)
     assert np.isnan([*model.gap_, *model.bound_]).all()

@@ -365,18 +365,6 @@ def test_threads_do_not_change_the_model_by_a_bit(layout, n, kernel):
         assert_same_model(one, two, but=("map_",))
 
 
-@pytest.mark.parametrize("softmax_gamma", [0.0, 1.0, np.inf])
-def test_sparse_rows_and_single_precision_make_the_model_of_dense_ones(softmax_gamma):
-    X, y = noisy()
-    X = np.where(np.abs(X) > 0.4, X, 0)
-    dense = svc(softmax_gamma=softmax_gamma, tol=1e-7).fit(X, y)
-    for other in (sparse.csr_matrix(X), sparse.csr_matrix(X.astype(np.float32)), X.astype(np.float32)):
-        model = svc(softmax_gamma=softmax_gamma, tol=2e-5).fit(other, y)
-        assert model.coef_.dtype == other.dtype
-        assert model.result_.primal == pytest.approx(dense.result_.primal, rel=2e-5)
-        np.testing.assert_allclose(model.decision_function(other), dense.decision_function(X), atol=0.05)
-
-
 @as_near_as_rounding_allows
 @pytest.mark.parametrize("C", [1e3, 1e6])
 @every_loss

@@ -61,8 +61,10 @@ def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, data):
 
 
 @formulations
-@pytest.mark.parametrize("n_partitions", [1, 2, 8, 64])
-@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize(
+    ("n_partitions", "storage"),
+    [(1, sparse.csr_matrix), (2, np.asarray), (8, sparse.csr_matrix), (64, np.asarray)],
+)
 def test_any_number_of_partitions_finds_the_optimum_of_one_solver(formulation, n_partitions, storage):
     X, y = clusters(examples=150, empty=0.4)
     X[~X.any(axis=1), 0] = 1.0
@@ -196,16 +198,16 @@ def assert_agree(together, alone, tol):
 
 
 @formulations
-@threads
-def test_the_optimum_of_several_threads_is_that_of_a_general_qp_solver(formulation, n_jobs):
-    X, y = sorted_clouds(150)
+def test_the_optimum_of_several_threads_is_that_of_a_general_qp_solver(formulation):
+    X, y = sorted_clouds(120)
     costs = 0.5 * np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], size=len(y))
-    result = svc(formulation, n_jobs=n_jobs, C=0.5, tol=1e-7).fit(X, y, sample_weight=2 * costs).result_
     Z = optima.with_constant(X, 1.0)
     W, bound = optima.optimum(formulation, Z, y, costs, 4)
-    assert result.dual <= bound * (1 + 1e-6)
-    assert result.primal == pytest.approx(optima.primal(formulation, W, Z, y, costs), rel=1e-6)
-    assert result.relative_gap <= 1e-7
+    for n_jobs in (2, 3, 8):
+        result = svc(formulation, n_jobs=n_jobs, C=0.5, tol=1e-7).fit(X, y, sample_weight=2 * costs).result_
+        assert result.dual <= bound * (1 + 1e-6)
+        assert result.primal == pytest.approx(optima.primal(formulation, W, Z, y, costs), rel=1e-6)
+        assert result.relative_gap <= 1e-7
 
 
 @pytest.mark.parametrize(
@@ -220,7 +222,7 @@ def test_the_optimum_of_several_threads_is_that_of_a_general_qp_solver(formulati
     ],
 )
 def test_certificates_agree_with_those_of_one_thread(formulation, n_jobs, dtype, shrinking):
-    X, y = sorted_clouds(1500)
+    X, y = sorted_clouds(1000)
     X = sparse.csr_matrix(X, dtype=dtype)
     tol = 1e-4 if dtype == np.float32 else 1e-6
     alone = svc(formulation, tol=tol, shrinking=shrinking).fit(X, y).result_

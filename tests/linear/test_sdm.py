@@ -84,7 +84,7 @@ def small_problems(draw):
     return X, y, weight, C, draw(st.sampled_from([0.0, 0.5, 1.0]))
 
 
-@draws(400)
+@draws(160)
 @given(
     small_problems(),
     st.sampled_from(FORMULATIONS),
@@ -138,7 +138,7 @@ def test_a_cost_far_above_all_coefficients_loses_no_precision(formulation, dtype
 @formulations
 def test_many_classes_reach_the_optimum_too(formulation):
     """Beyond 64 classes in float64, visits restrict themselves to few classes."""
-    X, y = clusters(2, examples=600, classes=150, features=20, noise=0.7)
+    X, y = clusters(2, examples=300, classes=150, features=20, noise=0.7)
     model = svc(formulation, tol=1e-4).fit(X, y)
     primal, dual, infeasible = evaluated(model, X, y)
     assert model.result_.status == "converged"
@@ -215,7 +215,7 @@ def test_an_intercept_makes_zero_rows_act(formulation):
 def slow_problem(dtype=float):
     """Overlapping classes at a large cost, which take many phases of shrunk loops."""
     letter = load_letter()
-    return (letter.X_train[:600] / 15).astype(dtype), letter.y_train[:600]
+    return (letter.X_train[:400] / 15).astype(dtype), letter.y_train[:400]
 
 
 @formulations
@@ -234,16 +234,6 @@ def test_slow_problems_are_moved_on_to_the_same_optimum_in_fewer_visits(formulat
     assert infeasible <= 10.0 * np.finfo(dtype).eps * 26
     assert moved.result_.primal == pytest.approx(primal, rel=1e-5)
     assert moved.result_.dual == pytest.approx(dual, rel=1e-5)
-
-
-@formulations
-def test_a_slow_problem_has_one_optimum_in_both_precisions(formulation):
-    X, y = slow_problem(np.float32)
-    single, double = (svc(formulation, C=10.0, tol=1e-4).fit(data, y) for data in (X, X.astype(float)))
-    assert single.result_.relative_gap <= 1e-4
-    assert single.coef_.dtype == np.float32
-    assert single.result_.dual <= double.result_.primal * (1 + 1e-6)
-    assert double.result_.dual <= single.result_.primal * (1 + 1e-6)
 
 
 def test_the_phases_after_moves_keep_the_dual_from_falling_for_good():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn import metrics
 from test_sdm import grid_examples
 
@@ -118,14 +118,6 @@ def test_losses_of_two_classes_are_those_of_scikit_learn(score, label):
         assert value == pytest.approx(formula.py_loss(score, 2.0 * label - 1))
         if (loss, abs(score)) != ("hinge", 1.0):  # its corner, where any derivative between both would do
             assert gradient == pytest.approx(formula.py_dloss(score, 2.0 * label - 1))
-
-
-@given(st.lists(st.floats(-9, 9), min_size=3, max_size=3), st.integers(0, 2))
-def test_joint_losses_are_those_of_scikit_learn(scores, label):
-    theirs = {"hinge": metrics.hinge_loss([label], [scores], labels=[0, 1, 2])}
-    theirs["log_loss"] = metrics.log_loss([label], [softmax(scores)], labels=[0, 1, 2])
-    for loss, expected in theirs.items():
-        assert seen_loss(loss, True, scores, label)[0] == pytest.approx(expected, abs=1e-9)
 
 
 @st.composite
@@ -364,23 +356,6 @@ def test_an_intercept_is_a_feature_that_is_one(algorithm, form):
     wide = np.column_stack([X, np.ones(len(X))])
     found = [driven(algorithm, Z, labels, costs, intercept=Z is X, **options) for Z in (X, wide)]
     np.testing.assert_allclose(*(visit_all(session).weights() for session in found), rtol=1e-9, atol=1e-11)
-
-
-@every_algorithm
-@every_form
-def test_a_restored_session_goes_on_exactly(algorithm, form):
-    X, labels, costs = problem(FORMS[form][1], n=100, zeros=0.3)
-    whole, first = (driven(algorithm, X, labels, costs, loss="log_loss", form=form) for _ in range(2))
-    for session in (whole, first):
-        for _ in range(37):
-            session.run(1)
-        session.state()
-    rest = slice(37, None)
-    other = driven(algorithm, X[rest], labels[rest], costs[rest], loss="log_loss", form=form)
-    other.restore(first.state())
-    np.testing.assert_array_equal(visit_all(other).weights(), visit_all(whole).weights())
-    assert other.counters.visits == 100
-    assert other.counters.loss == whole.counters.loss
 
 
 @pytest.fixture

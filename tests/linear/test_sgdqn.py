@@ -2,7 +2,6 @@
 
 from contextlib import nullcontext
 from functools import cache
-from itertools import product
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from sklearn.svm import LinearSVC
 from test_sdm import grid_examples
 
 import larank
-from checks import assert_same_model, clouds, unchanged
+from checks import IS_NIGHTLY, assert_same_model, clouds, unchanged
 from larank import LinearMulticlassSVC, MemoryLimitError, SGDQNClassifier
 from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start
 from properties import draws
@@ -154,24 +153,27 @@ def liblinear_optimum(loss, alpha, X, y):
 
 
 @pytest.mark.skipif(not datasets.is_available("news20"), reason="no news20 in larank.data.data_directory()")
-@pytest.mark.parametrize("loss", ["squared_hinge", "log_loss"])
-def test_all_but_online_lbfgs_reach_the_optimum_on_text(loss):
+def test_all_but_online_lbfgs_reach_the_optimum_on_text():
     data = datasets.load("news20", datasets.LINEAR)
-    y = data.y_train == 0
-    best = liblinear_optimum(loss, 1e-4, data.X_train, y)
-    for algorithm, epochs in (("asgd", 100), ("svmsgd2", 50), ("sgdqn", 50 if loss == "squared_hinge" else 600)):
-        model = sgd(loss=loss, algorithm=algorithm, alpha=1e-4, fit_intercept=False, epochs=epochs, certify=False)
-        w = model.fit(data.X_train, y).coef_[0].astype(np.float64)
-        assert mean_primal(loss, 1e-4, w, data.X_train, y) <= (1 + 1e-3) * best
+    X, y = data.X_train, data.y_train == 0
+    for loss in ("squared_hinge", "log_loss"):
+        best = liblinear_optimum(loss, 1e-4, X, y)
+        epochs = {"asgd": 100, "svmsgd2": 50, "sgdqn": 50}
+        if loss == "log_loss":  # SGD-QN needs many more passes
+            epochs = {**epochs, "sgdqn": 600} if IS_NIGHTLY else {"asgd": 100, "svmsgd2": 50}
+        for algorithm, passes in epochs.items():
+            model = sgd(loss=loss, algorithm=algorithm, alpha=1e-4, fit_intercept=False, epochs=passes, certify=False)
+            w = model.fit(X, y).coef_[0].astype(np.float64)
+            assert mean_primal(loss, 1e-4, w, X, y) <= (1 + 1e-3) * best
 
 
 @pytest.mark.skipif(not datasets.is_available("covtype"), reason="no covtype in larank.data.data_directory()")
-@pytest.mark.parametrize(("loss", "epochs"), [("squared_hinge", 200), ("log_loss", 50)])
-def test_averaged_sgd_reaches_the_optimum_on_class_2_of_covtype(loss, epochs):
+def test_averaged_sgd_reaches_the_optimum_on_class_2_of_covtype():
     data = datasets.load("covtype100k", datasets.BINARY)
     X, y = data.X_train[:50_000], data.y_train[:50_000] > 0
-    model = sgd(loss=loss, alpha=1e-5, fit_intercept=False, epochs=epochs).fit(X, y)
-    assert model.result_.primal <= (1 + 1e-3) * liblinear_optimum(loss, 1e-5, X.astype(float), y)
+    for loss, epochs in (("squared_hinge", 50), ("log_loss", 20)):
+        model = sgd(loss=loss, alpha=1e-4, fit_intercept=False, epochs=epochs).fit(X, y)
+        assert model.result_.primal <= (1 + 1e-3) * liblinear_optimum(loss, 1e-4, X.astype(float), y)
 
 
 @pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name != "asgd"])
@@ -219,10 +221,16 @@ def test_examples_that_tell_nothing_do_not_break_the_search(algorithm, formulati
     assert model.partial_fit([[2.0, 1.0]], ["ash"]).classes_.tolist() == ["ash", "oak"]
 
 
-BADLY_SCALED = [*product((load_wine, load_breast_cancer), ("hinge", "log_loss"), (np.float32, np.float64))]
+BADLY_SCALED = [
+    (load_wine, "hinge", np.float64),
+    (load_wine, "log_loss", np.float32),
+    (load_breast_cancer, "hinge", np.float32),
+    (load_breast_cancer, "log_loss", np.float64),
+    (load_digits, "hinge", np.float32),
+]
 
 
-@pytest.mark.parametrize(("load", "loss", "dtype"), [*BADLY_SCALED, (load_digits, "hinge", np.float32)])
+@pytest.mark.parametrize(("load", "loss", "dtype"), BADLY_SCALED)
 def test_badly_scaled_features_make_a_good_model_with_defaults(load, loss, dtype):
     """As good as scaled ones; but small ones are lost to regularisation, and the others do as well as without them."""
     X, y = load(return_X_y=True)
@@ -234,14 +242,6 @@ def test_badly_scaled_features_make_a_good_model_with_defaults(load, loss, dtype
         scaled = sgd(loss=loss).fit(X_train[:, kept], y_train).score(X_test[:, kept], y_test)
         model = sgd(loss=loss).fit((X_train * scales).astype(dtype), y_train)
         assert model.score((X_test * scales).astype(dtype), y_test) >= scaled - 0.06
-
-
-def test_sparse_examples_make_the_model_of_dense_ones():
-    X, y = noisy(n=300, classes=3)
-    X[X < 0.5] = 0
-    for parameters in ({"t0": 1e4}, {}):
-        dense, stored = (sgd(epochs=5, **parameters).fit(layout(X), y) for layout in (np.asarray, sparse.csr_matrix))
-        np.testing.assert_allclose(stored.coef_, dense.coef_, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize(("classes", "formulation"), [(2, "joint"), (3, "joint"), (3, "one-vs-rest")])
@@ -325,7 +325,7 @@ def test_one_versus_rest_weighs_a_class_in_its_own_problem(how):
 @pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name != "olbfgs"])  # all its steps grow shorter
 @every_formulation
 def test_classes_may_join_one_after_another(algorithm, formulation):
-    X, y = clouds(n=3000, classes=4)
+    X, y = clouds(n=800, classes=4)
     names = np.array(["oak", "ash", "elm", "fir"])[y]
     model = sgd(algorithm=algorithm, formulation=formulation, loss="log_loss", alpha=1e-3)
     for last in range(2, 5):

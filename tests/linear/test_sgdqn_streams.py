@@ -226,11 +226,6 @@ def test_a_damaged_line_and_an_iterator_that_raises_leave_the_model_as_it_was(so
     assert_same_model(model.partial_fit(X[100:200], y[100:200]), expected)
 
 
-def test_several_passes_may_read_a_list_of_blocks_and_one_an_iterator():
-    for epochs, source in ((1, iter(BLOCKS)), (2, BLOCKS)):
-        assert sgd(epochs=epochs).fit(source).result_.operations["visits"] == epochs * len(y0)
-
-
 X0, y0 = examples()
 BLOCKS, FILES = blocks(X0, y0), (Path("a.svm"), "a.svm", ExampleFile("a.svm"))
 WIDE = sparse.csr_matrix((np.ones(3), ([0, 1, 2], [0, 1, 50_000])), shape=(3, 50_001))
@@ -267,8 +262,6 @@ def test_what_cannot_act_on_a_stream_is_refused(method, parameters, examples, me
 @pytest.mark.parametrize(
     ("block", "message"),
     [
-        (lambda X, y: X, r"block 3 must be a tuple \(X, y\)"),
-        (lambda X, y: (X, y[:5]), "y of block 3 must have a value for each row of X, 50, got 5"),
         (lambda X, y: (X[:, :5], y), r"block 3.*: X has 5 features, but .* expecting 8"),
         (lambda X, y: (np.where(X > 2, np.nan, X), y), r"block 1 to block 5: .*column 2.*Input X contains NaN"),
         (lambda X, y: (X, np.array(["a", "b"])[y % 2]), r"block 3.*labels of the same type"),

@@ -283,7 +283,7 @@ def arrays(dtype, values=None):
 floats = st.sampled_from([0.0, 1.0, -1.0, 1e300, np.inf, np.nan])
 
 
-@draws(300)
+@draws(150)
 @given(st.data())
 def test_no_arguments_crash(data):
     """Whatever the integers, each call either works or raises; sanitizers look on."""

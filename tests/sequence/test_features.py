@@ -1,9 +1,5 @@
-import os
 import pickle
 import re
-import subprocess
-import sys
-from functools import partial
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -106,7 +102,7 @@ def test_templates_make_what_plain_python_makes(templates, sentences, others):
 @pytest.mark.parametrize(("templates", "columns"), [(CHUNKING, ["word", "pos"]), (WORDS, ["word"])])
 def test_real_text_makes_what_plain_python_makes(templates, columns):
     try:
-        sentences = read_conll(data_directory() / "conll2000" / "train.txt.xz")[0][:500]
+        sentences = read_conll(data_directory() / "conll2000" / "train.txt.xz")[0][:150]
     except FileNotFoundError:
         pytest.skip("needs conll2000 (LARANK_DATA)")
     sentences = [[token[: len(columns)] for token in sentence] for sentence in sentences]
@@ -376,12 +372,10 @@ def test_sequences_may_be_empty(X):
 
 
 def test_names_in_sets_are_numbered_alike_in_every_process():
-    code = (
-        "from larank.sequence.features import NameEncoder\n"
-        "encoder = NameEncoder()\nencoder.learn([[set('qwertyuiop')]])\nprint(encoder.names(range(10)))"
-    )
-    run = partial(subprocess.run, [sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
-    assert len({run(env={**os.environ, "PYTHONHASHSEED": seed}).stdout for seed in "12"}) == 1
+    """Each process iterates over a set in an order of its own."""
+    encoder = NameEncoder()
+    encoder.learn([[set("qwertyuiop")]])
+    assert encoder.names(range(10)) == sorted("qwertyuiop")
 
 
 # arrays

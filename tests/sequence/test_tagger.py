@@ -177,7 +177,7 @@ def test_sentences_one_by_one_cost_an_averaged_perceptron_no_accuracy(chunks):
 def test_one_sentence_costs_no_accuracy_and_a_correction_is_learnt(settings, chunks):
     X, y = chunks
     held, truth = X[600:900], y[600:900]
-    fitted = SequenceTagger(random_state=0, n_jobs=1, certify=False, **settings).fit(X[:600], y[:600])
+    fitted = SequenceTagger(random_state=0, n_jobs=1, **settings).fit(X[:600], y[:600], certify=False)
     accuracy = fitted.score(held, truth)
     repeats = []
     for i in [i for i, labels in enumerate(fitted.predict(held)) if labels != truth[i]][:3]:
@@ -199,14 +199,6 @@ def test_later_sentences_teach_new_labels_and_features(begin, count):
     assert tagger.coef_.shape[0] > features
     assert tagger.coef_.shape[1] == labels + 1 == tagger.transitions_.shape[2]
     assert tagger.predict([words]).tolist() == [tags]
-
-
-def test_many_new_labels_widen_the_model():
-    X, y = ([[f"{letter}{n:02}", end] for n in range(20)] for letter, end in (("w", "end"), ("L", "END")))
-    tagger = SequenceTagger(random_state=0)
-    for words, tags in zip(X, y, strict=True):
-        tagger.partial_fit([words] * 3, [tags] * 3)
-    assert tagger.predict(X).tolist() == y
 
 
 @pytest.mark.parametrize(("label", "other"), [("NOUN", "DET"), (3, 5)])
@@ -341,7 +333,7 @@ def test_limits_on_memory_and_patterns_are_kept_with_a_dual_that_is_a_lower_boun
     X, y = noise(300)
     little = SequenceTagger(memory_limit=100_000, random_state=0).fit(file_of(X, y))
     assert hooks.bytes(little._learner.session) <= 100_000
-    few = SequenceTagger(max_patterns=20, random_state=0).fit(X, y)
+    few = SequenceTagger(max_support=20, random_state=0).fit(X, y)
     assert few.result_.support_patterns == 20
     for tagger in (little, few):
         assert tagger.result_.operations["frozen"] > 0
@@ -363,7 +355,7 @@ def test_label_costs_are_those_of_the_objective():
     assert losses > 1
     assert tagger.result_.primal == pytest.approx(w @ w / 2 + tagger.C * losses)
     _, optimum = chain.optimum(patterns, np.full(len(data), 0.5))
-    result = tagger.set_params(C=0.5, stop="gap", tol=1e-5).fit(X, y).result_
+    result = tagger.set_params(C=0.5, tol=1e-5).fit(X, y).result_
     assert (result.primal, result.dual) == pytest.approx((optimum, optimum), rel=1e-5)
     with pytest.warns(UserWarning, match="label_costs names labels that y does not hold: 'NUON'"):
         SequenceTagger(label_costs={("NUON", "VERB"): 2.0}).fit(*FEW)
@@ -372,12 +364,12 @@ def test_label_costs_are_those_of_the_objective():
 @pytest.mark.parametrize("inference", ["exact", "greedy"])
 def test_the_gap_closes_and_the_dual_never_decreases(inference, monkeypatch):
     X, y = sentences(60)
-    result = SequenceTagger(inference, stop="gap", tol=1e-3, C=1.0, random_state=0).fit(X, y).result_
+    result = SequenceTagger(inference, tol=1e-3, C=1.0, random_state=0).fit(X, y).result_
     assert result.status == "converged"
     assert 0 <= result.relative_gap <= 1e-3
     monkeypatch.setattr("larank.sequence.training._FEWEST_BETWEEN", 1)
     monkeypatch.setattr("larank.sequence.training._STEP_TOKENS", 5)
-    short = SequenceTagger(inference, C=1.0, epochs=3, random_state=0).fit(X, y).result_
+    short = SequenceTagger(inference, C=1.0, max_iter=3, random_state=0).fit(X, y).result_
     assert short.dual <= result.primal * (1 + 1e-12)
     assert short.primal >= result.dual * (1 - 1e-12)
     assert len(short.history) > 20
@@ -398,10 +390,9 @@ def overlapping(count, length=12, tags=6):
     return X, y
 
 
-@pytest.mark.parametrize(("C", "tol"), [(1.0, 1e-4), (10.0, 1e-3)])
-def test_a_small_gap_does_not_take_many_searches(C, tol):
+def test_a_small_gap_does_not_take_many_searches():
     X, y = overlapping(60)
-    tagger = SequenceTagger(C=C, stop="gap", tol=tol, max_iter=250, random_state=0).fit(X, y)
+    tagger = SequenceTagger(C=1.0, tol=1e-4, max_iter=250, random_state=0).fit(X, y)
     assert tagger.result_.status == "converged"
     assert tagger.result_.argmax_calls <= 250 * len(X)
     assert (np.diff([point.dual for point in tagger.result_.history]) >= -1e-9 * tagger.result_.dual).all()
@@ -409,8 +400,8 @@ def test_a_small_gap_does_not_take_many_searches(C, tol):
 
 def test_a_gap_closes_within_a_limit_on_memory_that_leaves_no_room_for_a_working_set():
     X, y = sentences(40)
-    plenty = SequenceTagger(stop="gap", tol=1e-3, random_state=0).fit(X, y)
-    little = SequenceTagger(stop="gap", tol=1e-3, memory_limit=30_000, random_state=0).fit(X, y)
+    plenty = SequenceTagger(tol=1e-3, random_state=0).fit(X, y)
+    little = SequenceTagger(tol=1e-3, memory_limit=30_000, random_state=0).fit(X, y)
     assert plenty.result_.operations["visit_again"] > 0
     assert little.result_.operations["visit_again"] == 0
     assert little.result_.status == "converged"
@@ -682,7 +673,7 @@ def test_a_failed_call_leaves_the_model_as_it_was(wrong, file_of, monkeypatch):
 
 def test_estimates_of_the_primal_objective_are_made_in_the_first_epoch_only():
     X, y = sentences(60)
-    tagger = SequenceTagger(epochs=4, random_state=0).fit(X, y)
+    tagger = SequenceTagger(max_iter=4, random_state=0).fit(X, y)
     assert any(point.primal > 0 for point in tagger.result_.history if not point.exact)
     assert not any(point.primal < point.dual for point in tagger.result_.history)
     assert tagger.result_.gap >= 0

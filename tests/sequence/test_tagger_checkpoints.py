@@ -11,6 +11,7 @@ from safetensors.numpy import load_file
 
 import larank.sequence.corpora
 import larank.sequence.training
+from checks import IS_NIGHTLY
 from killing import Killed, killed_after, killed_again_and_again
 from larank import SequenceTagger
 from larank.data.columns import ConllFile, write_conll
@@ -110,7 +111,7 @@ def test_a_tagger_that_is_killed_again_and_again_ends_as_one_that_was_not(way, p
     whole, resumed, again = (SequenceTagger(random_state=0, **parameters) for _ in range(3))
     whole.fit(*data)
     # Half of them are killed often, the others ever later.
-    states = (lambda run: 2**run) if list(WAYS).index(way) % 2 else (lambda run: 1 + run // 8)
+    states = (lambda run: 2**run) if list(WAYS).index(way) % 2 else (lambda run: 1 + run // 4)
     resumed = killed_again_and_again(partial(resumed.fit, *data), path, monkeypatch, states)
     assert_same_tagger(resumed, whole)
     assert_same_certificate(resumed, whole)
@@ -120,9 +121,9 @@ def test_a_tagger_that_is_killed_again_and_again_ends_as_one_that_was_not(way, p
 
 def test_a_checkpoint_holds_a_seed_that_nobody_gave_and_no_values_of_features_that_are_all_one(path, monkeypatch):
     """The values would be half of the file."""
-    kill(monkeypatch, path, X, y, epochs=3, random_state=None)
+    kill(monkeypatch, path, X, y, max_iter=3, random_state=None)
     assert min(len(array) for name, array in load_file(path).items() if "patterns" in name) == 0
-    one, other = (SequenceTagger(epochs=3).fit(X, y, checkpoint=path, resume=True) for _ in range(2))
+    one, other = (SequenceTagger(max_iter=3).fit(X, y, checkpoint=path, resume=True) for _ in range(2))
     assert_same_tagger(one, other)
 
 
@@ -135,7 +136,7 @@ def kill(monkeypatch, path, *data, states=4, **more):
 
 
 def test_a_checkpoint_of_another_training_is_refused_with_what_differs(path, file, monkeypatch):
-    kill(monkeypatch, path, X, y, epochs=3)
+    kill(monkeypatch, path, X, y, max_iter=3)
     kill(monkeypatch, of_file := path.with_name("of_file"), file, states=8)
     other = [[*X[0][:-1], "other"], *X[1:]]
     flipped = [["O"] * len(y[0]), *y[1:]]
@@ -188,8 +189,8 @@ def test_a_state_that_makes_no_sense_is_refused_or_harmless(way, path, monkeypat
         state = read(file)
         return {**state, "training": _changed(state["training"], random)}
 
-    refused = 0
-    for _ in range(50):
+    refused, changes = 0, 50 if IS_NIGHTLY else 25
+    for _ in range(changes):
         path.write_bytes(content)
         with monkeypatch.context() as patch:
             patch.setattr(CheckpointFile, "_read", read_changed)
@@ -200,7 +201,7 @@ def test_a_state_that_makes_no_sense_is_refused_or_harmless(way, path, monkeypat
                 refused += 1
             except ValueError:
                 pass  # numbers that are possible, and lead nowhere
-    assert refused > 15
+    assert refused > 0.3 * changes
 
 
 @pytest.mark.parametrize("is_limit", [True, False], ids=["time_limit", "Ctrl-C"])

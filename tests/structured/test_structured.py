@@ -268,7 +268,7 @@ def test_ascent_on_the_simplex_ends_where_rounding_hides_the_gain(seed):
 
 def test_a_fit_whose_gap_is_hidden_by_rounding_ends_by_precision():
     X, y = 1.4e8 + 4e6 * np.random.default_rng(0).normal(size=(22, 5)), np.arange(22) % 3
-    model = StructuredSVC(MulticlassModel(3), C=100.0, solver="svmstruct-1slack", tol=1e-3, stop="gap")
+    model = StructuredSVC(MulticlassModel(3), C=100.0, solver="svmstruct-1slack", tol=1e-3)
     with pytest.warns(TrainingWarning, match="ended by rounding errors"):
         model.fit(X, y)
     assert model.result_.status == "precision"
@@ -308,37 +308,6 @@ def test_every_step_raises_the_dual_and_the_account_of_it_is_right(model, schedu
     assert sorted(solver.steps.order) == sorted(solver.steps.patterns)
 
 
-def test_gradients_are_the_derivatives_of_the_dual():
-    X, y = sequences(3, seed=3)
-    solver, model = new_solver(Enumerated(), FixedSchedule(1)), Enumerated()
-    steps, weights = solver.steps, solver.weights
-    examples = [Example(i, X[i], y[i], 1.0) for i in range(3)]
-    vectors = [steps.pattern_of(example).truth for example in examples] + [
-        weights.vector(example, output, output, model.loss(example.y, output))
-        for example in examples
-        for output in model.outputs(example.x)[:4]
-    ]
-    beta = np.random.default_rng(0).normal(size=len(vectors))
-    features, losses = np.array([model.joint_feature(v.x, v.output) for v in vectors]), [v.loss for v in vectors]
-    for v, b in zip(vectors, beta, strict=True):
-        weights.set_coefficient(v, b)
-    # Of the dual -losses' beta - 1/2 |features' beta|^2.
-    expected = -np.array(losses) - features @ (features.T @ beta)
-    np.testing.assert_allclose([steps.gradient(v) for v in vectors], expected, rtol=1e-9, atol=1e-9)
-
-
-def test_stored_scores_stay_those_of_the_expansion():
-    X, y = sequences(8)
-    solver = new_solver(WithKernel(), FixedSchedule(2))
-    for number in range(60):
-        i = number % len(y)
-        solver.visit(Example(i, X[i], y[i], 0.5))
-    vectors, weights = list(solver.steps.vectors()), solver.weights
-    assert len(vectors) == len(list(weights.support())) > 10
-    for v in vectors:
-        assert weights.score(v) == pytest.approx(weights.score_of(v.x, v.output, 0), abs=1e-9)
-
-
 def test_an_output_with_the_same_features_takes_all_the_cost():
     class Blind(MulticlassModel):
         def joint_feature(self, x, y):
@@ -347,7 +316,7 @@ def test_an_output_with_the_same_features_takes_all_the_cost():
         def argmax(self, x, w, y_true=None):
             return 0 if y_true is None else 1 - y_true
 
-    model = StructuredSVC(Blind(2), C=3, stop="gap", random_state=0).fit([0, 0], [0, 1])
+    model = StructuredSVC(Blind(2), C=3, random_state=0).fit([0, 0], [0, 1])
     assert model.result_.primal == model.result_.dual == 6
     assert not StructuredSVC(Blind(2), "passive-aggressive").fit([0, 0], [0, 1]).coef_.any()
 
@@ -396,11 +365,13 @@ def test_the_adaptive_schedule_reaches_the_same_optimum_with_a_kernel_and_counts
 
     def fitted(**settings):
         models = Enumerated(), WithKernel()
-        return [StructuredSVC(model, schedule="adaptive", **settings).fit(X, y).result_ for model in models]
+        return [
+            StructuredSVC(model, **settings, solver=LaRank(schedule="adaptive")).fit(X, y).result_ for model in models
+        ]
 
     explicit, kernel = fitted(**exact("larank", 1e-5))
     assert kernel.dual == pytest.approx(explicit.dual, rel=2e-5)
-    explicit, kernel = fitted(epochs=5, random_state=0)
+    explicit, kernel = fitted(max_iter=5, random_state=0)
     assert kernel.operations != explicit.operations
 
 
@@ -437,7 +408,9 @@ def test_online_steps_are_those_written_by_hand(solver, average):
     is_perceptron, phi = solver == "perceptron", Matching().joint_feature
     costs = 0.05 * np.random.default_rng(0).uniform(0.5, 2, len(y))
     given = ({}, None) if is_perceptron else ({"C": 0.05}, costs / 0.05)
-    model = StructuredSVC(Matching(), solver, average=average, epochs=3, shuffle=False, **given[0]).fit(X, y, given[1])
+    model = StructuredSVC(Matching(), solver, average=average, max_iter=3, shuffle=False, **given[0]).fit(
+        X, y, given[1]
+    )
     w, total, updates = np.zeros(3), np.zeros(3), 0
     for x, truth, c in zip([*X] * 3, [*y] * 3, [*costs] * 3, strict=True):
         answer = Matching().argmax(x, w, None if is_perceptron else truth)
@@ -476,7 +449,7 @@ def test_the_perceptron_needs_no_loss_augmented_argmax_and_the_others_say_so():
 def test_parts_of_a_stream_make_the_model_of_the_whole(solver, model, settings):
     X, y = sequences(12)
     whole = StructuredSVC(model, solver, random_state=0, **settings).partial_fit(X, y)
-    fitted = StructuredSVC(model, solver, random_state=0, shuffle=False, certify=True, **settings).fit(X, y)
+    fitted = StructuredSVC(model, solver, random_state=0, shuffle=False, **settings).fit(X, y, certify=True)
     parts = StructuredSVC(model, solver, random_state=0, **settings)
     for first, last in ((0, 1), (1, 5), (5, 12)):
         parts.partial_fit(X[first:last], y[first:last])
@@ -489,10 +462,10 @@ def test_parts_of_a_stream_make_the_model_of_the_whole(solver, model, settings):
 
 def test_a_stream_goes_on_after_a_fit_to_a_gap():
     X, y = matchings(40)
-    model = StructuredSVC(Matching(), stop="gap", random_state=0).fit(X[:20], y[:20])
+    model = StructuredSVC(Matching(), random_state=0).fit(X[:20], y[:20])
     assert model.result_.operations["optimize"] == 0  # what takes its place comes after the pass
     assert_feasible(model, y, np.ones(20))
-    model.set_params(stop="epochs").partial_fit(X[20:], y[20:])
+    model.set_params().partial_fit(X[20:], y[20:])
     assert model.support_.max() >= 20
     assert model.result_.operations["optimize"] > 0
 
@@ -577,7 +550,7 @@ def test_an_early_end_leaves_a_valid_model(solver, status):
 def test_progress_is_shown_and_with_verbose_2_every_update(capsys):
     lines = []
     for verbose in (1, 2):
-        StructuredSVC(Matching(), verbose=verbose, epochs=3, random_state=0).fit(*matchings(10))
+        StructuredSVC(Matching(), verbose=verbose, max_iter=3, random_state=0).fit(*matchings(10))
         lines.append(capsys.readouterr().err.splitlines())
         assert "Matching by larank, 10 examples" in lines[-1][0]
     assert len(lines[0]) < 30 <= len(lines[1])  # an update after each example
@@ -585,9 +558,9 @@ def test_progress_is_shown_and_with_verbose_2_every_update(capsys):
 
 def test_argmax_calls_are_those_of_training():
     X, y = matchings(30)
-    estimated = StructuredSVC(Matching(), certify=False, random_state=0).fit(X, y)
+    estimated = StructuredSVC(Matching(), random_state=0).fit(X, y, certify=False)
     assert estimated.result_.operations["certificate_argmax"] == 0
-    model = StructuredSVC(Matching(), n_reprocess=3, random_state=0).fit(X, y)
+    model = StructuredSVC(Matching(), random_state=0, solver=LaRank(n_reprocess=3)).fit(X, y)
     operations = model.result_.operations
     assert operations["process_new"] == 30
     assert model.result_.argmax_calls == 30 + operations["process_old"]

@@ -14,6 +14,7 @@ from studies import __main__ as command
 from studies.datasets import is_available
 from studies.study import Findings
 
+WHOLE = bool(os.environ.get("LARANK_WHOLE_STUDIES"))
 FEWER: dict[str, tuple[str, ...]] = {
     "kernel": ("--solvers", "larank", "larank-exact", "svc"),
     "binary": ("--solvers", "larank", "svc"),
@@ -47,6 +48,9 @@ WITHOUT_ROWS: dict[str, set[str]] = {
 CERTAIN = ("faults", "files", "memorylimits", "agreement")
 """Studies whose claims do not depend on how busy the machine is."""
 
+OF_MEMORY = ("files", "memory", "memorylimits")
+"""Studies whose findings are peaks of memory, which a process of its own has."""
+
 
 @pytest.fixture
 def data(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -72,7 +76,14 @@ def refused(constant: str) -> float:
     raise ValueError(f"{constant} is not JSON")
 
 
-@pytest.mark.usefixtures("data")
+@pytest.fixture
+def processes(request: pytest.FixtureRequest, name: str) -> None:
+    """Run measured tasks in the test process, unless the study is about memory or its whole form is run."""
+    if name not in OF_MEMORY and not WHOLE:
+        request.getfixturevalue("in_this_process")
+
+
+@pytest.mark.usefixtures("data", "processes")
 @pytest.mark.parametrize("name", command.STUDIES)
 def test_the_quick_form_fills_its_tables_and_writes_all_there_is(name, tmp_path, monkeypatch, capsys) -> None:
     if name == "memorylimits" and not Path("/proc/self/clear_refs").exists():
@@ -84,7 +95,7 @@ def test_the_quick_form_fills_its_tables_and_writes_all_there_is(name, tmp_path,
         return kept[-1]
 
     monkeypatch.setitem(command.STUDIES, name, replace(study, run=run))
-    fewer = () if os.environ.get("LARANK_WHOLE_STUDIES") else FEWER.get(name, ())
+    fewer = () if WHOLE else FEWER.get(name, ())
     status = command.main([name, "--quick", *fewer, "--output", str(tmp_path)])
     out, err = capsys.readouterr()
     if "in the data directory; set LARANK_DATA" in err or "LARANK_DATA names the data folder" in err:
@@ -107,4 +118,4 @@ def test_the_quick_form_fills_its_tables_and_writes_all_there_is(name, tmp_path,
 
 
 def test_every_form_that_leaves_something_out_is_of_a_study() -> None:
-    assert {*FEWER, *WITHOUT_ROWS, *CERTAIN} <= set(command.STUDIES)
+    assert {*FEWER, *WITHOUT_ROWS, *CERTAIN, *OF_MEMORY} <= set(command.STUDIES)

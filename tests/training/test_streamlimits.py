@@ -95,8 +95,18 @@ def endless():
         yield block()
 
 
-@every_call
-@pytest.mark.parametrize("ending", ["limit while a block is waited for", "Ctrl-C then", "limit of an endless stream"])
+@pytest.mark.parametrize(
+    ("kind", "method", "ending"),
+    [
+        (LinearMulticlassSVC, "fit", "limit while a block is waited for"),
+        (LinearMulticlassSVC, "fit", "limit of an endless stream"),
+        (LinearMulticlassSVC, "fit", "Ctrl-C while a block is waited for"),
+        (SGDQNClassifier, "fit", "limit while a block is waited for"),
+        (SGDQNClassifier, "fit", "Ctrl-C while a block is waited for"),
+        (SGDQNClassifier, "partial_fit", "Ctrl-C while a block is waited for"),
+        (SGDQNClassifier, "partial_fit", "limit of an endless stream"),
+    ],
+)
 def test_a_limit_or_ctrl_c_ends_a_stream_with_a_model(kind, method, ending):
     status = "interrupted" if "Ctrl-C" in ending else "time_limit"
     model = kind(time_limit=None if status == "interrupted" else 0.3, random_state=0)
@@ -161,8 +171,7 @@ def test_a_partial_fit_that_no_block_reaches_keeps_the_model():
 TEXT = "the DET\ndog NOUN\nbarks VERB\n\n"
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("status", ["time_limit", "interrupted"])
+@pytest.mark.parametrize(("status", "n_jobs"), [("time_limit", 1), ("interrupted", 2)])
 def test_limits_hold_while_a_tagger_waits_for_its_file(status, n_jobs, tmp_path, monkeypatch):
     is_read, looks, end = threading.Event(), [], loop._Run.end
 
@@ -188,7 +197,7 @@ def test_a_tagger_without_a_block_within_the_time_limit_is_an_error(delay, monke
     learn = TemplateEncoder.learn
 
     def learn_slowly(self, X):
-        time.sleep(0.5)
+        time.sleep(0.3)
         return learn(self, X)
 
     if delay == "read":

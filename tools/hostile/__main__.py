@@ -18,17 +18,25 @@ def main() -> int:
     attacks = registered()
     parser = argparse.ArgumentParser(prog="python -m tools.hostile", description=__doc__)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="how long all attacks together may take")
-    parser.add_argument("--cases", type=int, help="how many cases of each attack")
-    parser.add_argument("--attack", action="append", choices=sorted(attacks), help="by default all, in turn")
+    parser.add_argument("--cases", type=int, help="how many cases of each other attack")
+    parser.add_argument(
+        "--attack",
+        action="append",
+        metavar="NAME[:CASES]",
+        help=f"an attack, and how many cases of it; one of {', '.join(attacks)}. By default all, in turn",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="by default one per core")
     parser.add_argument("--directory", type=Path, default=Path("build/hostile"), help="where reproducers go")
     options = parser.parse_args()
-    chosen = {name: attacks[name] for name in options.attack or attacks}
+    named = [word.partition(":") for word in options.attack or attacks]
+    if unknown := {name for name, _, _ in named} - {*attacks}:
+        parser.error(f"there is no attack {', '.join(sorted(unknown))}; the attacks are {', '.join(attacks)}")
+    chosen = {name: attacks[name] for name, _, _ in named}
+    cases = {name: int(number) if number else options.cases for name, _, number in named}
     sys.stdout.reconfigure(line_buffering=True)
     print(f"seed {options.seed}, {options.workers} workers, attacks: {', '.join(chosen)}")
-    limits = options.seconds, options.cases, options.workers
-    campaign = Campaign(chosen, options.directory, options.seed, *limits)
+    campaign = Campaign(chosen, options.directory, options.seed, options.seconds, cases, options.workers)
     try:
         campaign.run()
     except KeyboardInterrupt:

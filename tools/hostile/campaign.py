@@ -65,7 +65,7 @@ for name, content in FILES.items():
 with open("/proc/self/statm") as statm:
     used = int(statm.read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + {memory}, resource.RLIM_INFINITY))
-signal.alarm({seconds})
+signal.setitimer(signal.ITIMER_REAL, {seconds})
 
 {script}
 '''
@@ -89,7 +89,7 @@ class Attack:
     warm_up: str = "import larank"  # source that is run once, before all cases and without limits; it leaves no threads
     megabytes: int = 64  # that a case may add to the memory of its process,
     times_files: int = 4  # and how many times the size of its files it may add besides
-    seconds: int = 60  # that a case may take
+    seconds: float = 60  # that a case may take
 
     def memory(self, case: Case) -> int:
         """How many bytes a case may add to the memory of its process."""
@@ -133,15 +133,15 @@ def registered() -> dict[str, Attack]:
 
 
 def made_apart(make: Callable[[], _Made]) -> _Made:
-    """What a function makes, in a process of its own: threads that polars has begun would be missed after a fork."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+    """Return what a function makes in a forked process: threads must not run in this one before its other forks."""
+    with ProcessPoolExecutor(1, get_context("fork")) as pool:
         return pool.submit(make).result()
 
 
-def hold(attacks: str, cases: int) -> None:
+def hold(cases: Mapping[str, int]) -> None:
     """Assert that these attacks find nothing in so many cases each; in a process in which no thread runs yet."""
-    chosen = [word for attack in attacks.split() for word in ("--attack", attack)]
-    command = [sys.executable, "-m", "tools.hostile", *chosen, "--cases", str(cases), "--workers", "1"]
+    chosen = [f"--attack={name}:{number}" for name, number in cases.items()]
+    command = [sys.executable, "-m", "tools.hostile", *chosen, "--workers", "1"]
     root = Path(__file__).parents[2]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, text=True, cwd=root, start_new_session=True, **pipes) as process:
@@ -165,7 +165,7 @@ class Campaign:
         directory: Path,
         seed: int = 0,
         seconds: float = float("inf"),
-        cases: int | None = None,
+        cases: Mapping[str, int | None] | int | None = None,
         workers: int | None = None,
         report: Callable[[str], None] = print,
     ) -> None:
@@ -173,7 +173,7 @@ class Campaign:
         self.directory = directory
         self.seed = seed
         self.deadline = time.monotonic() + seconds
-        self.cases = cases
+        self.cases = cases if isinstance(cases, Mapping) else dict.fromkeys(attacks, cases)
         self.workers = workers or os.cpu_count() or 1
         self.report = report
         self.tallies = {name: Tally() for name in attacks}
@@ -222,7 +222,8 @@ class Campaign:
 
     def _batch(self, name: str, number: int) -> list[Batch]:
         """The batch of this number, if there is one."""
-        size = BATCH if self.cases is None else min(BATCH, self.cases - number * BATCH)
+        most = self.cases[name]
+        size = BATCH if most is None else min(BATCH, most - number * BATCH)
         return [Batch(name, number, size)] if size > 0 else []
 
     def _made(self, batch: Batch, start: int) -> Iterator[Case]:
@@ -349,7 +350,7 @@ def _work(attack: Attack, cases: Iterator[Case], batch: Batch, end: float) -> in
 
 
 @contextmanager
-def _limits(memory: int, seconds: int) -> Iterator[None]:
+def _limits(memory: int, seconds: float) -> Iterator[None]:
     """Within it, the process ends after so many seconds, and gets no more than so many bytes over what it has now."""
     if "asan" not in os.environ.get("LD_PRELOAD", ""):  # which has terabytes of addresses for itself
         resource.setrlimit(resource.RLIMIT_AS, (_memory_in_use()[0] + memory, resource.RLIM_INFINITY))

@@ -50,17 +50,18 @@ COMMANDS = (
     "label-concepts eval c.larank table.csv story.txt",
 )
 _OPTIONS = """
---algorithm --kernel --gamma --degree --coef0 -C --tol --stop --epochs --max-iter --class-weight --formulation
+--algorithm --kernel --gamma --degree --coef0 -C --tol --stop --max-iter --class-weight --formulation
 --no-intercept --shrinking --intercept-scaling --memory-limit --n-jobs --seed --features --zero-based --test --loss
---alpha --selection --batch-size --precision --quiet --help --version --scores --top --output --explain --inference
+--alpha --selection --tau --max-support --schedule --operations --certify --no-certify --precision --quiet --help
+--version --scores --top --output --explain --inference
 --order --solver --constraints --history --templates --columns --label --separator --comment --window --strategy
 --update --relations --supervision --embedding-size --hidden-size --learning-rate --margin --no-shuffle --time-limit
 --nonsense --raw --column --scale --text --delimiter --header --no-header --encoding --id --csv --proba - --
 """
 OPTIONS = _OPTIONS.split()
 _VALUES = """
-sdm larank mcsvm lasvm ambiguous huller passive-aggressive perceptron primal sgdqn tracking linear rbf poly sigmoid
-laplacian chi2 intersection precomputed scale auto gap violation epochs balanced crammer-singer weston-watkins
+sdm larank mcsvm lasvm ambiguous huller passive-aggressive perceptron primal sgd tracking linear rbf poly sigmoid
+laplacian chi2 intersection precomputed scale auto gap violation balanced crammer-singer weston-watkins
 one-vs-rest exact greedy BIO BILOU words chunking tab blanks word,pos left-right random bags location hinge log_loss
 age=text name=drop sex=number robust tfidf hash ; tab cp1252 utf-16 latin-1
 train predict eval info tag parse label-concepts apply missing.svm . .. /dev/null folder/out.txt x.npz

@@ -133,10 +133,10 @@ _MODELS = (
 _ALGORITHMS = ("sdm", "larank", "mcsvm", "lasvm")
 _RESUMED = "'-q', '--checkpoint', 'point', '--every', '0', '--resume'"
 _TAGGERS = (
-    "'--epochs', '3'",
-    "'--epochs', '3', '--inference', 'greedy'",
-    "'--stop', 'gap', '--tol', '0.01'",
-    "'--epochs', '3', '--solver', 'perceptron', '--average'",
+    "'--max-iter', '3'",
+    "'--max-iter', '3', '--inference', 'greedy'",
+    "'--tol', '0.01'",
+    "'--max-iter', '3', '--solver', 'perceptron', '--average'",
 )
 
 

@@ -32,7 +32,7 @@ from larank.data.models import describe, load
 
 warnings.simplefilter("ignore")
 np.seterr(all="ignore")
-MOST = {{"n_reprocess": 10, "n_steps": 10, "max_iter": 1000, "n_jobs": 1, "verbose": 0, "epochs": 10}}
+MOST = {{"n_reprocess": 10, "n_steps": 10, "max_iter": 10, "n_jobs": 1, "verbose": 0}}
 try:
     {describe}
 except larank.data.models.ModelFileError:
@@ -41,6 +41,8 @@ model = load("model.larank")
 for name, value in model.get_params(deep=False).items():
     if name in MOST and isinstance(value, int) and not -1 <= value <= MOST[name]:
         model.set_params(**{{name: MOST[name]}})
+    if isinstance(value, larank.LaRank) and (value.n_reprocess or 0) > MOST["n_reprocess"]:
+        model.set_params(**{{name: larank.LaRank(**{{**vars(value), "n_reprocess": MOST["n_reprocess"]}})}})
 with open("asked.pickle", "rb") as file:
     X, y = pickle.load(file)
 if isinstance(y, np.ndarray) and hasattr(model, "classes_"):
@@ -120,7 +122,7 @@ def _structured(X: np.ndarray, y: np.ndarray) -> Iterator[_Asked]:
     for solver in ("perceptron", "passive-aggressive", "svmstruct", "svmstruct-1slack"):
         model = larank.StructuredSVC(larank.MulticlassModel(3), solver, random_state=0)
         yield model.fit(X, y), X[:_FEW], y[:_FEW].tolist()
-    adaptive = larank.StructuredSVC(larank.MulticlassModel(3), schedule="adaptive", random_state=0)
+    adaptive = larank.StructuredSVC(larank.MulticlassModel(3), larank.LaRank(schedule="adaptive"), random_state=0)
     yield adaptive.partial_fit(X, y), X[:_FEW], y[:_FEW].tolist()
 
 

@@ -73,7 +73,7 @@ def judge_certificate(model, has_no_bound):
 _SOURCE = "".join(map(inspect.getsource, (judge, judge_stream, judge_certificate)))
 _COSTS = ("1e-300", "1e-30", "1e-8", "1e8", "1e15", "1e30", "1e150", "1e300", "np.inf")
 _NUMBERS = ("1e-300", "1e-150", "1e-40", "1e-30", "1e-8", "1e8", "1e30", "1e40", "1e150", "1e300")
-_OF_NUMBERS = "gamma alpha intercept_scaling margin t0 smoothing sharpness learning_rate delta_max"
+_OF_NUMBERS = "gamma alpha intercept_scaling margin t0 smoothing sharpness learning_rate"
 _PARAMETERS = {
     **dict.fromkeys(_OF_NUMBERS.split(), _NUMBERS),
     "C": _COSTS,
@@ -81,15 +81,18 @@ _PARAMETERS = {
     "degree": ("1", "2", "30", "1000", "10**6"),
     "fit_intercept": ("True", "False"),
     "softmax_gamma": ("0.0", "np.inf", *_NUMBERS),
-    "tau": ("1e-12", "1e8", "1e300"),
     "tol": ("1e-300", "1e-12", "0.5"),
     "class_weight": ("'balanced'", "{0: 1e300}", "{0: 1e-300}", "{0: 0.0}", "{0: 1e308, 1: 1e-308}"),
-    "solver": ("'svmstruct'", "'svmstruct-1slack'", "'perceptron'", "'passive-aggressive'", "'lbfgs'", "'published'"),
+    "solver": (
+        *("'svmstruct'", "'svmstruct-1slack'", "'perceptron'", "'passive-aggressive'", "'lbfgs'", "'published'"),
+        *(f"larank.{kind}(tau={tau})" for kind in ("LaRank", "LaSVM") for tau in ("1e-12", "1e8", "1e300")),
+        *(f"larank.LaSVM(delta_max={number})" for number in _NUMBERS),
+    ),
     "formulation": ("'weston-watkins'", "'one-vs-rest'", "'joint'"),
     "algorithm": ("'sgdqn'", "'svmsgd2'", "'sgd'", "'olbfgs'", "'simple'"),
     "loss": ("'squared_hinge'", "'log_loss'", "'smoothed_hinge'", "'modified_huber'"),
-    "stop": ("'gap'", "'epochs'"),
-    "decision": ("'average'",),
+    "stop": ("'gap'", "'violation'"),
+    "average": ("True", "False"),
     "feature_map": ("'kpca'",),
 }
 _KERNELS = ("'rbf'", "'linear'", "'poly'", "'sigmoid'", "'laplacian'", "'chi2'", "'intersection'", "'precomputed'")
@@ -97,7 +100,7 @@ _NOT_OF_STREAMS = {"class_weight", "sharpness", "stop", "tol"}
 _TEXTS = ("SequenceTagger", "SemanticParser", "ConceptLabeler")
 _OTHER_ARGUMENTS = (
     *("X", "y", "kernel", "sample_weight", "Sample weights", "classes", "candidates"),
-    *("MulticlassModel", "label_costs", "time_limit", "cv"),
+    *("MulticlassModel", "label_costs", "time_limit", "cv", "max_iter", "delta_max", "tau"),
 )
 _ARGUMENTS = re.compile(rf"\b({'|'.join((*_PARAMETERS, *_OTHER_ARGUMENTS))})\b")
 

@@ -23,7 +23,7 @@ assert found.returncode == 0, (found.returncode, found.stderr[-3000:])
 
 
 def script(points, seed, estimators):
-    """What tries these estimators; all, if there are none."""
+    """Return the source that tries these estimators."""
     words = [str(points), str(seed), *map(str, estimators)]
     return SCRIPT.replace("*POINTS", ", ".join(map(repr, words)))
 

@@ -12,8 +12,8 @@ from tools.hostile.campaign import Attack, Case
 
 # What makes an estimator quick, or another one: each line is a case.
 _VARIANTS: dict[str, list[str]] = {
-    "ConceptLabeler": ["hidden_size=8, embedding_size=4, epochs=2"],
-    "KernelPerceptron": ["", "decision='average'", "budget=9"],
+    "ConceptLabeler": ["hidden_size=8, embedding_size=4, max_iter=2"],
+    "KernelPerceptron": ["", "average=True", "max_support=9"],
     "LaRankClassifier": ["", "kernel='linear'", "n_jobs=2"],
     "MulticlassSVC": ["", "solver='published'"],
     "PrimalMulticlassSVC": ["kernel='rbf'"],
@@ -45,13 +45,15 @@ def data(kind, n, classes, random):
     }}
     return words, names[kind]
 
-def answers(model, X):
-    "What each way to ask says, as bytes."
+def answers(model, X, is_copied=True):
+    "Return the answer of each way to ask, and of a copy of the model, as bytes."
     for name in ("predict", "decision_function", "predict_proba", "transform", "joint_scores", "coef_", "label"):
         if hasattr(model, name):
             ask = getattr(model, name)
             found = ask if not callable(ask) else ask(X) if name != "joint_scores" else ask(X, [0] * len(X))
             yield name, pickle.dumps(found)
+    if not is_copied:
+        return
     if is_saved:
         larank.save(model, f"{{threading.get_ident()}}.larank")
         other = larank.load(f"{{threading.get_ident()}}.larank")
@@ -75,14 +77,14 @@ model.fit(*data(kind, 12, 2, random))
 complete = [dict(answers(model, X))]
 given, failures, is_over = set(), [], threading.Event()
 
-def ask():
+def ask(is_copied):
     try:
         while not is_over.is_set():
-            given.update(answers(model, X))
+            given.update(answers(model, X, is_copied))
     except BaseException as error:
         failures.append(error)
 
-threads = [threading.Thread(target=ask) for _ in range(8)]
+threads = [threading.Thread(target=ask, args=(number % 4 == 0,)) for number in range(8)]
 for thread in threads:
     thread.start()
 try:
@@ -110,7 +112,7 @@ def cases(random: Random) -> Iterator[Case]:
         words = {
             "seed": random.randrange(2**31),
             "call": random.choice(["partial_fit", "partial_fit", "fit"]),
-            "calls": 3 if is_first else random.choice([3, 6]),
+            "calls": 2 if is_first else random.choice([3, 6]),
             "size": 9 if is_first else random.choice([9, 9, 60]),
             "asked": 4 if is_first else random.choice([4, 30]),
         }

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from studies.measure import ChildFailedError, Measurement, check_interpreter, thread_limits
-from studies.rivals import kernel
+from studies.measure import ChildFailedError, Measurement, TimeoutExceededError, ask, check_interpreter, thread_limits
+from studies.rivals import kernel, kernels, maps, streams
 from studies.rivals.contest import Entrant, beside_before, entrants, runs_in_turns
 from studies.rivals.libraries import KERNEL, usable
 from studies.study import Findings, Scope
@@ -30,6 +30,14 @@ def test_the_peak_is_that_of_this_process_since_construction():
     filled = bytearray(b"x" * 50_000_000)
     assert memory.peak() > 40_000_000
     assert len(filled) == 50_000_000
+
+
+@pytest.mark.parametrize("tasks", [kernels.TASKS, maps.TASKS, streams.TASKS])
+def test_a_task_is_looked_up_in_a_process_of_its_own_whose_errors_and_limits_are_told(tasks, tmp_path):
+    with pytest.raises(ChildFailedError, match="has no attribute 'nothing'"):
+        ask(tasks, "nothing", tmp_path, 1, 60.0)
+    with pytest.raises(TimeoutExceededError, match=r"stopped after 0\.001 s"):
+        ask(tasks, "nothing", tmp_path, 1, 0.001)
 
 
 # ---- This version and the one before ----
@@ -87,6 +95,7 @@ def test_a_version_that_failed_is_named_and_not_compared():
 
 
 def test_an_interpreter_with_larank_runs_this_code(monkeypatch):
+    monkeypatch.setattr(kernel, "measure_certificate", lambda *asked: kernels.Certificate(0.5, 9.0, 7.0))
     monkeypatch.delenv("PYTHONPATH", raising=False)
     try:
         check_interpreter(sys.executable)
@@ -98,3 +107,4 @@ def test_an_interpreter_with_larank_runs_this_code(monkeypatch):
     (row,) = found.rows["before"]
     assert row.solver == "larank dense"
     assert {work.solver for work in found.rows["work"]} == {"larank", "larank before"}
+    assert all(row.train > 0 and 0 < row.peak_without_input <= row.peak for row in found.rows["rows"])

@@ -17,6 +17,8 @@ from studies.rivals.optimum import OURS, Optimum
 from studies.rivals.sgd import GradientProblem, least_primal
 from studies.study import Scope
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 X = sparse.csr_matrix([[1.0, 0.0], [0.0, 2.0]])
 y = np.array([0, 2])
 W = np.array([[0.5, 0.0], [0.0, 0.25], [0.0, 1.0]])
@@ -95,7 +97,7 @@ def test_the_largest_tolerance_that_is_enough_counts():
     assert [primal.enough(reached, target) for target in (10.5, 10.0, 9.0)] == [1e-2, 1e-3, None]
 
 
-# ---- Solvers, each in a process of its own ----
+# ---- Solvers ----
 
 
 @pytest.mark.parametrize("name", solvers(LINEAR))

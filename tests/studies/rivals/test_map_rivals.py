@@ -7,8 +7,10 @@ from sklearn.kernel_approximation import Nystroem
 from studies import storage
 from studies.rivals import maps, maptasks
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
 
-@pytest.fixture
+
+@pytest.fixture(scope="module")
 def folder():
     random = np.random.default_rng(0)
     X = random.random((300, 5), dtype=np.float32)

@@ -175,7 +175,7 @@ def main():
     faulthandler.enable()
     warnings.simplefilter("ignore")
     for case in CASES:
-        if str(case) in names or not names:
+        if str(case) in names:
             tell(f"{case}: {starve(case, points, random.Random(seed))} points")
 
 

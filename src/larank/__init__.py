@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from larank.linear.sdm import SDM, LinearMulticlassSVC
     from larank.linear.sgd import LinearSGDClassifier
     from larank.maps import KernelPCAMap, PivotedCholeskyMap
+    from larank.parameters import BlockSteps, LaRank
     from larank.search import PathSearchCV
+    from larank.sequence.inference import Greedy
     from larank.sequence.tagger import SequenceTagger
     from larank.structured.model import StructuredModel
     from larank.structured.multiclass import MulticlassModel

@@ -1,4 +1,4 @@
-"""What all linear classifiers share: a model of weights per feature."""
+"""The base class of linear classifiers: a model with a weight for each feature and function."""
 
 from __future__ import annotations
 

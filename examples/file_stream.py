@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from larank import SGDQNClassifier
+from larank import LinearSGDClassifier
 from larank.data import load_letter
 
 MEMORY = 2e5  # bytes, for the model and for the blocks of the file
@@ -29,7 +29,7 @@ with tempfile.TemporaryDirectory() as folder:
         for features, label in zip(X[today].tolist(), y[today], strict=True):
             lines.write(",".join([*(f"{value:.6g}" for value in features), label]) + "\n")
     print(f"a file of {file.stat().st_size / 1e6:.1f} MB, and {MEMORY / 1e6:.1f} MB to read it with")
-    model = SGDQNClassifier("log_loss", alpha=1e-5, epochs=5, memory_limit=MEMORY, random_state=0)
+    model = LinearSGDClassifier("log_loss", alpha=1e-5, max_iter=5, memory_limit=MEMORY, random_state=0)
     model.fit(file)
 
 result = model.result_

@@ -41,7 +41,7 @@ ESTIMATORS = ("LaRankClassifier", "LaSVMClassifier", "MulticlassSVC")
 ALL_ESTIMATORS = (
     *ESTIMATORS,
     *("HullerClassifier", "TrackingSVC", "KernelPerceptron", "KernelPassiveAggressive", "AmbiguousClassifier"),
-    *("PrimalMulticlassSVC", "PivotedCholeskyMap", "KernelPCAMap", "SGDQNClassifier"),
+    *("PrimalMulticlassSVC", "PivotedCholeskyMap", "KernelPCAMap", "LinearSGDClassifier"),
 )
 # Of what they have; without these, maps have a feature for every example.
 SETTINGS: Mapping[str, Any] = {
@@ -208,9 +208,9 @@ CASES = {
         Case("KernelPerceptron", _PASSES, takes=("gamma",)),
         Case("KernelPassiveAggressive", _PASSES),
         Case("AmbiguousClassifier", _PASSES, _IMAGES, arguments=_candidates),
-        Case("PrimalMulticlassSVC", {"n_components": 300, "tol": 1e-12, **_PASSES}),
+        Case("PrimalMulticlassSVC", {"tol": 1e-12, **_PASSES}, _LINEAR, takes=("C",)),
         Case("LinearMulticlassSVC", {"tol": 1e-12, **_PASSES}, _LINEAR, takes=("C",)),
-        Case("SGDQNClassifier", _PASSES, _LINEAR, takes=()),
+        Case("LinearSGDClassifier", _PASSES, _LINEAR, takes=()),
         Case("SequenceTagger", _PASSES, _TEXT, takes=()),
         Case("SequenceTagger, gap", _TO_GAP, _TEXT, takes=()),
         Case("StructuredSVC", {**_MODEL, **_PASSES}, _IMAGES, (), _pixels),

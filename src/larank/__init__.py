@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from larank.ambiguous.parser import SemanticParser
     from larank.data.models import load, save
     from larank.kernel.exact import MulticlassSVC
-    from larank.kernel.exactcv import MulticlassSVCCV
     from larank.kernel.huller import HullerClassifier
     from larank.kernel.larank import LaRankClassifier
     from larank.kernel.lasvm import LaSVM, LaSVMClassifier
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
     from larank.kernel.published import Published
     from larank.kernel.tracking import TrackingSVC
     from larank.linear.labelkernel import distance_label_kernel, tree_label_kernel
-    from larank.linear.primal import PrimalMulticlassSVC
-    from larank.linear.sdm import LinearMulticlassSVC
-    from larank.linear.sdmcv import LinearMulticlassSVCCV
-    from larank.linear.sgdqn import SGDQNClassifier
+    from larank.linear.primal import PrimalMulticlassSVC, SmoothedHinge
+    from larank.linear.sdm import SDM, LinearMulticlassSVC
+    from larank.linear.sgd import LinearSGDClassifier
     from larank.maps import KernelPCAMap, PivotedCholeskyMap
     from larank.parameters import BlockSteps, LaRank
+    from larank.search import PathSearchCV
     from larank.sequence.inference import Greedy
     from larank.sequence.tagger import SequenceTagger
     from larank.structured.model import StructuredModel
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from larank.training import CertificateWarning, CheckpointWarning, Result, TrainingWarning, on_interrupt
 
 __all__ = [
+    "SDM",
     "ActiveLearner",
     "AmbiguousClassifier",
     "BlockSteps",
@@ -53,19 +53,19 @@ __all__ = [
     "LaSVM",
     "LaSVMClassifier",
     "LinearMulticlassSVC",
-    "LinearMulticlassSVCCV",
+    "LinearSGDClassifier",
     "MemoryLimitError",
     "MulticlassModel",
     "MulticlassSVC",
-    "MulticlassSVCCV",
+    "PathSearchCV",
     "PivotedCholeskyMap",
     "PrimalMulticlassSVC",
     "Published",
     "Regret",
     "Result",
-    "SGDQNClassifier",
     "SemanticParser",
     "SequenceTagger",
+    "SmoothedHinge",
     "StructuredModel",
     "StructuredSVC",
     "TableEncoder",
@@ -99,19 +99,20 @@ _HOME = {
     "LaSVMClassifier": "larank.kernel.lasvm",
     "LabellingRecord": "larank.active.record",
     "LinearMulticlassSVC": "larank.linear.sdm",
-    "LinearMulticlassSVCCV": "larank.linear.sdmcv",
+    "LinearSGDClassifier": "larank.linear.sgd",
     "MemoryLimitError": "larank._core",
     "MulticlassModel": "larank.structured.multiclass",
     "MulticlassSVC": "larank.kernel.exact",
-    "MulticlassSVCCV": "larank.kernel.exactcv",
+    "PathSearchCV": "larank.search",
     "PivotedCholeskyMap": "larank.maps",
     "PrimalMulticlassSVC": "larank.linear.primal",
     "Published": "larank.kernel.published",
     "Regret": "larank.ambiguous.classifier",
     "Result": "larank.training",
-    "SGDQNClassifier": "larank.linear.sgdqn",
+    "SDM": "larank.linear.sdm",
     "SemanticParser": "larank.ambiguous.parser",
     "SequenceTagger": "larank.sequence.tagger",
+    "SmoothedHinge": "larank.linear.primal",
     "StructuredModel": "larank.structured.model",
     "StructuredSVC": "larank.structured.svc",
     "TableEncoder": "larank.tables.encoder",

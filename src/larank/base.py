@@ -89,8 +89,8 @@ NO_PROBABILITIES = (
     "PrimalMulticlassSVC, which has predict_proba with its default loss"
 )
 _NO_STREAM = (
-    "because it needs all examples at once. LaRankClassifier, LaSVMClassifier and SGDQNClassifier learn from examples "
-    "that come in parts"
+    "because it needs all examples at once. LaRankClassifier, LaSVMClassifier and LinearSGDClassifier learn from "
+    "examples that come in parts"
 )
 
 
@@ -242,7 +242,7 @@ def validated(
     if isinstance(X, str | PathLike):
         raise ValueError(
             f"X must hold examples, got {str(X)!r}. Read a file with larank.data.read, or use LinearMulticlassSVC or "
-            "SGDQNClassifier, whose fit takes the path of a file"
+            "LinearSGDClassifier, whose fit takes the path of a file"
         )
     X, y = on_host("X", X), tuple(on_host("y", each) for each in y)
     if objects and _is_sequence_of_objects(X):

@@ -1,4 +1,4 @@
-"""Cross-validation of estimators that train many models together: folds, scores of what is held out, and the choice."""
+"""What searches by cross-validation share: folds, scores of held-out examples, the loop over costs, and the choice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from inspect import signature
 from numbers import Integral
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,26 +21,28 @@ from larank import declare, parameters
 from larank.base import ScoringClassifier
 from larank.blocks.provider import length, read_only, rows_of
 from larank.blocks.workers import Workers
-from larank.data.schema import Schema, floats, number
-from larank.training import Outcome, Progress, Result, Status, TrainingWarning, raises
+from larank.training import Interrupt, Outcome, Progress, Result, Status, TrainingWarning, raises
 
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
 
 _LOWEST_COST, _HIGHEST_COST = 1e-2, 1e3
-_MOST_OF_TIME = 0.75  # of a limit, for the search
-_OF_DATA = ("classes_", "n_features_in_", "feature_names_in_")
-_Estimator = TypeVar("_Estimator")
-
-# The fitted attributes of a search over costs, before those of the model it has found.
-SEARCHED: Schema = {"Cs_": floats("n_costs", least=0), "C_": number(above=0), "best_score_": number()}
+_MOST_OF_TIME = 0.75  # fraction of a time limit for the search
 
 
 def costs_of(Cs: Any) -> _Float:
     """The costs to try: those given or, of a number, so many from 0.01 to 1000, each the same multiple of the last."""
     if declare.is_whole(Cs):
         return np.geomspace(_LOWEST_COST, _HIGHEST_COST, int(Cs)) if Cs > 1 else np.ones(1)
-    return np.array(parameters.costs_of_path(Cs))
+    return np.array(parameters.costs_of_path(Cs), np.float64)
+
+
+class Examples(NamedTuple):
+    """The checked examples of a search."""
+
+    X: Any
+    y: NDArray[Any]
+    weight: _Float | None
 
 
 @dataclass(frozen=True)
@@ -139,10 +141,12 @@ class Scoring:
             raise ValueError(f"scoring must be None, {names} or a callable, got {scoring!r}") from None
         self._is_weighted = _takes_weights(self._scorer)
 
-    def score(
-        self, classes: NDArray[Any], decisions: Any, X: Any, y: NDArray[Any], weight: _Float | None, fold: Fold
-    ) -> float:
-        """Of a model with these classes, by its decisions on what a fold holds out; NaN where none has a weight."""
+    def score(self, classes: NDArray[Any], decisions: Any, examples: Examples, fold: Fold) -> float:
+        """Return the score of a model with these classes, by its decisions on the held-out examples of a fold.
+
+        The score is NaN if no held-out example has a weight.
+        """
+        X, y, weight = examples
         test = fold.test
         options = {}
         if weight is not None and self._is_weighted:
@@ -236,6 +240,63 @@ class Choice:
             warnings.warn(self.cut, TrainingWarning, stacklevel=stacklevel + 1)
 
 
+class Path(Protocol):
+    """The models of one fold, with larger and larger costs."""
+
+    classes: NDArray[Any]
+
+    def train(self, C: float) -> Outcome:
+        """Train the next model, from the model before."""
+
+    def decisions(self) -> NDArray[Any]:
+        """Return the decision function of this model on the held-out examples."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a search is asked to do: the parameters of `PathSearchCV` that its trainings depend on."""
+
+    estimator: Any
+    gammas: Any
+    cv: Any
+    time_limit: float | None
+    n_threads: int
+    interrupt: Interrupt
+
+
+class Trained(NamedTuple):
+    """The model of all examples, how its training ended, and a function that gives its warnings."""
+
+    model: Any
+    outcome: Outcome
+    warn: Callable[[int], None]
+
+
+class Search(Protocol):
+    """The trainings of one search; the constructor takes a `Request`, X, y and weights of examples."""
+
+    examples: Examples
+    folds: list[Fold]
+    gammas: _Float | None  # the values of gamma to try; None if only the gamma of the estimator is used
+    about: str  # description of the problem, for progress
+
+    def run(self, Cs: _Float, scoring: Scoring, scores: _Float, tally: Tally) -> None:
+        """Write the scores for folds, costs and values of gamma."""
+
+    def refit(self, C: float, gamma: int) -> Trained:
+        """Train a model on all examples, with the value of gamma of this index."""
+
+
+def follow(
+    path: Path, fold: Fold, Cs: _Float, examples: Examples, scoring: Scoring, scores: _Float, tally: Tally
+) -> None:
+    """Train the models of a fold from the smallest cost to the largest, and write their scores."""
+    for index in np.argsort(Cs, kind="stable"):
+        if tally.is_over or not tally.counts(path.train(float(Cs[index]))):
+            return
+        scores[index] = scoring.score(path.classes, path.decisions(), examples, fold)
+
+
 def run_folds(work: Callable[[int], None], count: int, at_once: int) -> None:
     """Do the work of each fold, of some at the same time; a limit of time counts from when the call began."""
     contexts = [copy_context() for _ in range(count)]
@@ -259,12 +320,3 @@ def forget_fitted(model: Any) -> None:
     """Remove what a fit before has left."""
     for name in [name for name in vars(model) if name.endswith("_")]:
         delattr(model, name)
-
-
-def single_of(model: Any, kind: type[_Estimator], **others: Any) -> _Estimator:
-    """The estimator of one model of a search, with the parameters that both have, and what the data say."""
-    names = declare.defaults(kind)
-    alike = {name: value for name, value in declare.values_of(model).items() if name in names}
-    single = kind(**{**alike, **others})
-    single.__dict__ |= {name: value for name, value in vars(model).items() if name in _OF_DATA}
-    return single

@@ -99,7 +99,9 @@ class KernelMap(Kernelized, ClassNamePrefixFeaturesOutMixin, TransformerMixin, E
         form="int",
     )
     random_state: int | np.random.RandomState | None = parameter(
-        "Seed for the random choice of examples.", default=None, form="int or RandomState"
+        "Seed for choosing the pivots or the basis. An integer makes the features reproducible.",
+        default=None,
+        form="int or RandomState",
     )
     n_components_: int = fitted()
     components_: Any = fitted()
@@ -233,9 +235,8 @@ class KernelMap(Kernelized, ClassNamePrefixFeaturesOutMixin, TransformerMixin, E
             raise ValueError("X must hold at least one example, got none")
         return X
 
-    def _check_parameters(self) -> None:
-        """Raise for a parameter that is not accepted; those that need the data are looked at in training."""
-        declare.check(self)
+    def _check_together(self) -> None:
+        super()._check_together()
         kernel_for(self.kernel, gamma=1.0, degree=self.degree, coef0=self.coef0)
 
     def _kernel(self, X: Any) -> Kernel:
@@ -266,7 +267,7 @@ class PivotedCholeskyMap(KernelMap):
 
     The factor has a column for each of some training examples, the pivots. Its rows are the features of the training
     examples: their inner products are the kernel values of any two examples of which one is a pivot, and near to them
-    elsewhere. `trace_error_` says how near. There are as many pivots as `n_components` or `tolerance` ask for, but no
+    elsewhere. `trace_error_` says how near. There are as many pivots as `n_components` or `tol` ask for, but no
     more than the numerical rank of the kernel matrix; with neither the factor is exact.
 
     Attributes
@@ -302,29 +303,25 @@ class PivotedCholeskyMap(KernelMap):
     """
 
     n_components: int | None = parameter(
-        "The number of features at most.",
+        "Maximum number of features. By default as many as `tol` needs, or as the numerical rank of the kernel matrix.",
         default=None,
         least=1,
     )
-    tolerance: float | None = parameter(
-        "The `trace_error_` at which to stop.",
+    tol: float | None = parameter(
+        "Stop when `trace_error_`, which is between 0 and 1, is at most this value. By default only `n_components` and "
+        "the numerical rank limit the number of features.",
         default=None,
         above=0,
         below=1,
     )
     pivots: Literal["random", "greedy"] = parameter(
-        '"random" draws candidates in proportion to what is left of their k(x, x), and of half as many again as are '
-        'needed keeps those that lower the trace error most, estimated on a sample. "greedy" takes those of which '
-        "most is left, which serves the worst example best.",
+        'How pivots are chosen. "random" draws candidates with probabilities in proportion to the residuals, k(x, x) '
+        "minus the squared norm of the features of x, and keeps the two thirds that lower the trace error most. "
+        '"greedy" takes the examples with the largest residuals, which gives the best worst-case error.',
         default="random",
     )
-    block_size: int = parameter(
-        "The most pivots that are chosen at a time; there are fewer while few are there or wanted. With 1 every "
-        "choice knows all pivots before.",
-        default=256,
-        least=1,
-    )
 
+    _BLOCK_SIZE: ClassVar[int] = 256  # most pivots that are chosen together
     _own = ("pivots_", "cholesky_", "trace_errors_", "_widths")
 
     @property
@@ -340,9 +337,9 @@ class PivotedCholeskyMap(KernelMap):
     def _learn(self, provider: Provider, X: Any, random: np.random.RandomState, wants_features: bool) -> Any:
         options = CholeskyOptions(
             rank=self._at_most("n_components", length(X), "the number of examples, n_samples="),
-            tolerance=0.0 if self.tolerance is None else float(self.tolerance),
+            tolerance=0.0 if self.tol is None else float(self.tol),
             greedy=self.pivots == "greedy",
-            block_size=int(self.block_size),
+            block_size=self._BLOCK_SIZE,
             memory_limit=float(self.memory_limit),
         )
         found = pivoted_cholesky(provider, X, options, random)
@@ -406,12 +403,13 @@ class KernelPCAMap(KernelMap):
     """
 
     n_components: int | None = parameter(
-        "The number of features at most; all whose eigenvalues are above rounding if not given.",
+        "Maximum number of features. By default one for each eigenvalue above rounding error.",
         default=None,
         least=1,
     )
     basis_size: int | None = parameter(
-        "The number of random training examples that make the features; all of them if not given.",
+        "Number of random training examples whose kernel matrix is decomposed. By default all training examples, "
+        "which is the most precise and takes the most time and memory.",
         default=None,
         least=1,
     )

@@ -13,7 +13,7 @@ EXCUSED = 10.0
 _INFEASIBLE = 1e-9  # of the largest cost
 _CLOSE = {"float64": 1e-9, "float32": 1e-6}  # relative difference of two ways to one objective
 
-_LINEAR = ("LinearMulticlassSVC", "PrimalMulticlassSVC", "SGDQNClassifier")
+_LINEAR = ("LinearMulticlassSVC", "PrimalMulticlassSVC", "LinearSGDClassifier")
 """Estimators whose model is weights, not coefficients."""
 _ROUNDINGS = 64.0
 """Units of rounding by which a sum of products may be off."""

@@ -130,7 +130,7 @@ def features_of(gamma: float, trace_error: float | None = None) -> Any:
     """A map of the kernel: exact, or up to a trace error."""
     from larank import PivotedCholeskyMap
 
-    return PivotedCholeskyMap("rbf", gamma=gamma, tolerance=trace_error, random_state=0)
+    return PivotedCholeskyMap("rbf", gamma=gamma, tol=trace_error, random_state=0)
 
 
 def wrong(model: Any, Z: Rows, y: Labels) -> int:

@@ -63,11 +63,11 @@ QUICK_TRAIN, QUICK_TEST = 2_000, 1_000
 
 
 def _model(dataset: str, algorithm: str, seed: int, loss: str = "squared_hinge", **settings: Any) -> Any:
-    from larank import SGDQNClassifier
+    from larank import LinearSGDClassifier
 
     alpha = LAMBDA[dataset] * (2 if loss == "squared_hinge" else 1)
     given = {"algorithm": NAMES[algorithm], "alpha": alpha, "fit_intercept": False, "random_state": seed}
-    return SGDQNClassifier(loss, **given, **settings)
+    return LinearSGDClassifier(loss, **given, **settings)
 
 
 def primal(dataset: str, data: Dataset, w: Any) -> float:
@@ -102,10 +102,10 @@ class Curve:
 def _curve(dataset: str, data: Dataset, algorithm: str, seed: int, passes: int, t0: float | None = None) -> Curve:
     """The objective is looked at in one training, the seconds are those of another that does not look."""
     of = SVMSGD2 if algorithm == SHARED else algorithm
-    looked, timed = (_model(dataset, of, seed, epochs=passes, t0=t0, certify=certify) for certify in (True, False))
+    looked, timed = (_model(dataset, of, seed, max_iter=passes, t0=t0) for _ in range(2))
     looked.fit(data.X_train, data.y_train, validation=(data.X_test, data.y_test))
     check_not_interrupted(looked)
-    seconds = timed_fit(timed, data.X_train, data.y_train)
+    seconds = timed_fit(timed, data.X_train, data.y_train, certify=False)
     a_pass = (timed.result_.seconds - timed.result_.breakdown["search"]) / passes
     found = {round(at.iterations): at for at in looked.result_.history if at.exact}
     errors = {round(at.iterations): at.error for at in looked.result_.history if at.error is not None}
@@ -154,7 +154,7 @@ def passes_until(target: float, points: Sequence[Point]) -> int | None:
 
 def _race(dataset: str, data: Dataset, seed: int, t0: float) -> Race:
     def points(algorithm: str, passes: int) -> list[Point]:
-        model = _model(dataset, algorithm, seed, epochs=passes, t0=t0).fit(data.X_train, data.y_train)
+        model = _model(dataset, algorithm, seed, max_iter=passes, t0=t0).fit(data.X_train, data.y_train)
         check_not_interrupted(model)
         return [Point(round(at.iterations), 0.0, at.primal / 2, 0.0) for at in model.result_.history if at.exact]
 
@@ -187,10 +187,10 @@ def _pass_times(dataset: str, data: Dataset, t0: float) -> list[PassTime]:
         for algorithm, of_part in parts.items():
             slow = algorithm in (SGD, OLBFGS) and work > SLOW_WORK / 10
             rows = slice(PART if of_part else None)
-            given: dict[str, Any] = {"epochs": 1 if slow else TIMED_PASSES, "t0": None if algorithm == ASGD else t0}
-            model = _model(dataset, algorithm, 0, certify=False, **given)
-            result = model.fit(data.X_train[rows], data.y_train[rows]).result_
-            seconds = (result.seconds - result.breakdown["search"]) / given["epochs"]
+            given: dict[str, Any] = {"max_iter": 1 if slow else TIMED_PASSES, "t0": None if algorithm == ASGD else t0}
+            model = _model(dataset, algorithm, 0, **given)
+            result = model.fit(data.X_train[rows], data.y_train[rows], certify=False).result_
+            seconds = (result.seconds - result.breakdown["search"]) / given["max_iter"]
             trials[algorithm].append(seconds * len(data.y_train) / len(data.y_train[rows]))
     return [PassTime(dataset, algorithm, min(trials[algorithm]), of_part) for algorithm, of_part in parts.items()]
 
@@ -201,7 +201,7 @@ def _as_sparse_vectors(data: Dataset, t0: float) -> float:
     trials: dict[str, list[float]] = {form: [] for form in forms}
     for _ in range(TRIALS):
         for form, X in forms.items():
-            model = _model("alpha", SVMSGD2, 0, epochs=TIMED_PASSES, t0=t0, certify=False).fit(X, data.y_train)
+            model = _model("alpha", SVMSGD2, 0, max_iter=TIMED_PASSES, t0=t0).fit(X, data.y_train, certify=False)
             trials[form].append(model.result_.seconds)
     return min(trials["sparse"]) / min(trials["full"])
 
@@ -228,7 +228,7 @@ def _facts(dataset: str, data: Dataset, curves: Iterable[Curve]) -> Facts:
 
     X = data.X_train
     share = (X.nnz if sparse.issparse(X) else np.count_nonzero(X)) / float(np.prod(X.shape))
-    final = _model(dataset, SGDQN, 0, "hinge", epochs=PASSES, certify=False).fit(X, data.y_train)
+    final = _model(dataset, SGDQN, 0, "hinge", max_iter=PASSES).fit(X, data.y_train, certify=False)
     skip = visits_per_regularisation(X, NAMES[SGDQN])
     t0 = {at.algorithm: at.t0 for at in curves if at.algorithm in NAMES}
     sizes = len(data.y_train), len(data.y_test), X.shape[1]
@@ -377,8 +377,8 @@ def _tell(curve: Curve, say: Say) -> None:
 def _races(dataset: str, data: Dataset, seeds: Iterable[int], say: Say) -> list[Race]:
     found = []
     for seed in seeds:
-        t0 = _model(dataset, SGDQN, seed, epochs=1, certify=False).fit(data.X_train, data.y_train).t0_
-        found.append(_race(dataset, data, seed, float(t0)))
+        first = _model(dataset, SGDQN, seed, max_iter=1).fit(data.X_train, data.y_train, certify=False)
+        found.append(_race(dataset, data, seed, float(first.t0_)))
         say(f"{dataset}, seed {seed}: {SVMSGD2} {found[-1].svmsgd2} passes, {SGDQN} {found[-1].sgdqn}")
     return found
 

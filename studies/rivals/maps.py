@@ -264,7 +264,7 @@ STUDY = Study(
     options={
         "--components": {"type": int, "default": COMPONENTS, "help": "features on mnist; 1000"},
         "--rank": {"type": int, "default": 2000, "help": "features on covtype, 2 MB each; 2000"},
-        "--epochs": {"type": int, "default": 10, "help": "passes of SGDQNClassifier on covtype; 10"},
+        "--epochs": {"type": int, "default": 10, "help": "passes of LinearSGDClassifier on covtype; 10"},
         "--exact-rows": {"type": int, "default": 50_000, "help": "rows for the exact machine on covtype; 50000"},
         "--validation-rows": {"type": int, "default": 10_000, "help": "to choose gamma and C with; 10000"},
         "--gamma": {"type": float, "default": None, "help": "of covtype; with --cost, nothing is chosen"},

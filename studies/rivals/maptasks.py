@@ -14,7 +14,7 @@ from studies.rivals.libraries.solver import Fitted
 from studies.trial import Stopwatch
 
 RANDOM, GREEDY, NYSTROEM = "larank, random pivots", "larank, greedy pivots", "scikit-learn Nystroem"
-EXACT, SDM, SGDQN = "exact kernel machine", "map + LinearMulticlassSVC", "map + SGDQNClassifier"
+EXACT, SDM, SGDQN = "exact kernel machine", "map + LinearMulticlassSVC", "map + LinearSGDClassifier"
 _ROWS_AT_ONCE = 20_000  # of features of the test set
 
 
@@ -95,7 +95,7 @@ def _by_dual(X: Any, y: Any, request: dict[str, Any]) -> _Fit:
 
 def _by_gradient(X: Any, y: Any, request: dict[str, Any]) -> _Fit:
     alpha = 1 / (request["C"] * len(y))
-    linear = trial.imported("larank:SGDQNClassifier")(alpha=alpha, epochs=request["epochs"], random_state=0)
+    linear = trial.imported("larank:LinearSGDClassifier")(alpha=alpha, max_iter=request["epochs"], random_state=0)
     return _mapped(X, y, request, linear)
 
 

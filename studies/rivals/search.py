@@ -109,7 +109,7 @@ LOWEST, HIGHEST = 0.1, 1000.0
 """Of the costs; those of gamma lie around the problem's, each three times the one before."""
 LIQUID = (10, 10, 5)
 """Costs, gammas and folds of liquidSVM's default grid; gamma from a tenth of the problem's to ten times it."""
-SHARED, GRID = "MulticlassSVCCV", "GridSearchCV over MulticlassSVC"
+SHARED, GRID = "PathSearchCV over MulticlassSVC", "GridSearchCV over MulticlassSVC"
 METHODS = {SHARED: "shared", GRID: "grid"}
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from studies import storage
 from studies.trial import PeakMemory, Stopwatch, imported
 
-OURS = "larank:SGDQNClassifier"
+OURS = "larank:LinearSGDClassifier"
 DUAL = "larank:LaRankClassifier"
 BUFFER = 64_000_000
 """Bytes of a block, as the estimator takes them from a file."""

@@ -65,11 +65,12 @@ def epoch(request: dict[str, Any]) -> dict[str, Any]:
     """CPU seconds of one full loop of larank and of X @ W by scipy, best of a few interleaved trials."""
     data = _read(request, "float64")
     W = np.ones((data.X.shape[1], int(data.y.max()) + 1), dtype=data.X.dtype)
-    settings = {"stop": "violation", "tol": 1e-12, "shrinking": False, "cooling": False, "fit_intercept": False}
+    settings = {"stop": "violation", "tol": 1e-12, "fit_intercept": False}
     estimator = imported(larank.LINEAR[0].requires)
 
     def loops(count: int) -> float:
-        model = estimator("crammer-singer", C=data.C, max_iter=count, random_state=0, **settings)
+        solver = imported("larank:SDM")(shrinking=False, cooling=False)
+        model = estimator("crammer-singer", C=data.C, max_iter=count, solver=solver, random_state=0, **settings)
         return timed_fit(model, data).cpu
 
     def product() -> float:

@@ -288,7 +288,7 @@ class _Cholesky:
             return
         rows = int(limit // (columns * self.provider.dtype.itemsize))
         ways = [f"n_components={int(limit // column)}"] if limit >= column else []
-        ways += ["a larger tolerance"] if self.options.tolerance and limit >= column else []
+        ways += ["a larger tol"] if self.options.tolerance and limit >= column else []
         ways += [f"fitting on {rows} of them, for transform takes any number"] if rows else []
         raise _core.MemoryLimitError(
             f"memory_limit must be at least {columns * column} bytes for {columns} components of {self.n} examples, "

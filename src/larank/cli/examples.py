@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from larank import LinearMulticlassSVC, SGDQNClassifier
+from larank import LinearMulticlassSVC, LinearSGDClassifier
 from larank.cli.console import say, short
 from larank.data import ExampleFile, models, read
 from larank.report import Row, class_errors, confusions, format_label
@@ -86,7 +86,7 @@ def is_read_as_stream(path: Path, estimator: Any) -> bool:
 
     A number has about as many bytes in memory as in text, and text in compressed files is about four times as long.
     """
-    takes_streams = isinstance(estimator, SGDQNClassifier | LinearMulticlassSVC)
+    takes_streams = isinstance(estimator, LinearSGDClassifier | LinearMulticlassSVC)
     if not takes_streams or not path.is_file() or path.suffix.lower() == ".npz":
         return False
     is_compressed = path.suffix.lower() in (".gz", ".bz2", ".xz", ".parquet")

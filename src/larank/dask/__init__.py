@@ -4,7 +4,7 @@ try:
     from larank.dask.linear import LinearMulticlassSVC
     from larank.dask.maps import fit_on_sample
     from larank.dask.prediction import decision_function, predict, predict_proba, score, transform
-    from larank.dask.sgdqn import SGDQNClassifier
+    from larank.dask.sgd import LinearSGDClassifier
     from larank.dask.shares import ClusterError
 except ModuleNotFoundError as missing:
     if (missing.name or "").partition(".")[0] not in ("dask", "distributed"):
@@ -14,7 +14,7 @@ except ModuleNotFoundError as missing:
 __all__ = [
     "ClusterError",
     "LinearMulticlassSVC",
-    "SGDQNClassifier",
+    "LinearSGDClassifier",
     "decision_function",
     "fit_on_sample",
     "predict",

@@ -29,10 +29,11 @@ from larank import declare, parameters
 from larank.dask.estimators import OnPartitions
 from larank.dask.shares import ClusterError, Partitions, Shares, SharesLostError, client_for, completed_by_workers
 from larank.dask.survey import CheckedPartition, Costs, Survey, joined
+from larank.declare import ParameterError
 from larank.linear.rounds import Coefficients, LinearProblem, Partition, Rounds, Weights
 from larank.linear.sdm import LinearMulticlassSVC as Ordinary
 from larank.publishing import call_began, next_model
-from larank.training import FromScratch, Interrupt, Limits, Objectives, Outcome, completed, first_interrupt, train
+from larank.training import FromScratch, Interrupt, Objectives, Outcome, completed, first_interrupt, train
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -104,13 +105,13 @@ class LinearMulticlassSVC(OnPartitions, Ordinary):
 
     def _check_acts_on_partitions(self) -> None:
         if self.warm_start:
-            raise ValueError(f"warm_start must be False for Dask collections, got {self.warm_start!r}")
+            raise ParameterError("warm_start", f"must be False for Dask collections; got {self.warm_start!r}")
         if self.n_jobs is not None:
-            raise ValueError(
-                f"n_jobs must be None for Dask collections, whose workers have threads; got {self.n_jobs!r}"
+            raise ParameterError(
+                "n_jobs", f"must be None for Dask collections, because the workers have threads; got {self.n_jobs!r}"
             )
         if math.isinf(self.C):
-            raise ValueError("C must be finite for Dask collections, got infinity; a large number would do")
+            raise ParameterError("C", "must be finite for Dask collections; got infinity. Use a large number instead")
 
     def _fit_partitions(self, partitions: Partitions, worker_timeout: float) -> tuple[Outcome, ClusterError | None]:
         survey = partitions.survey
@@ -119,7 +120,6 @@ class LinearMulticlassSVC(OnPartitions, Ordinary):
         shares = Shares(partitions, build, worker_timeout)
         survey.describe(self)
         rows, classes = sum(survey.rows), survey.classes
-        limits = Limits(self.tol if self.stop == "gap" else None, self.max_iter, self.time_limit)
         with first_interrupt() as interrupt, progress_for(self.verbose) as progress:
             progress.start(
                 f"{self.formulation}, {rows} examples, {survey.n_features} features, {len(classes)} classes, "
@@ -128,12 +128,12 @@ class LinearMulticlassSVC(OnPartitions, Ordinary):
             training = DistributedRounds(
                 DaskExecutor(shares, _Patience(interrupt, self.time_limit)),
                 seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-                cooling=bool(self.cooling),
-                epsilon=float(self.tol) if self.stop == "violation" else 0.0,
+                cooling=bool(self._switches.cooling),
+                epsilon=self._epsilon,
                 passes_per_round=local_work(survey, len(shares)),
                 target=float(self.tol) if self.stop == "gap" else 0.0,
             )
-            outcome = train(training, limits, progress, interrupt=interrupt)
+            outcome = train(training, self._limits(), progress, interrupt=interrupt)
             support = training.support()
         if training.failure is not None:
             outcome = replace(outcome, status="interrupted")
@@ -142,7 +142,7 @@ class LinearMulticlassSVC(OnPartitions, Ordinary):
 
     def _problem_of(self, survey: Survey) -> LinearProblem:
         intercept = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        return LinearProblem(self.formulation, len(survey.classes), intercept, bool(self.shrinking))
+        return LinearProblem(self.formulation, len(survey.classes), intercept, bool(self._switches.shrinking))
 
     def _costs_of(self, survey: Survey) -> Costs:
         of_all = self.formulation != "one-vs-rest" or len(survey.classes) == 2

@@ -1,4 +1,4 @@
-"""Minimisers of the primal multiclass SVM: truncated Newton, L-BFGS, and non-linear conjugate gradient.
+"""Minimisers of the primal multiclass SVM: truncated Newton and non-linear conjugate gradient.
 
 A minimiser is a generator. It yields after every pass over the data: an `Iterate` where it has got to a new one, None
 otherwise. Who drives it may send back another iterate to go on from, which must be the last one that was evaluated. It
@@ -26,7 +26,6 @@ _DECREASE, _CURVATURE = 1e-4, 0.4  # of the slope: what a step must gain, and wh
 _FORCING = 0.3  # the residual of Newton's equations, relative to the gradient
 _MOST_PRODUCTS = 300
 _PRODUCTS_TO_KEEP = 4  # a preconditioner that needs no more serves for the next step, too
-_MEMORY = 10
 _MOST_TRIALS = 40
 
 
@@ -108,43 +107,6 @@ def _backtrack(objective: PrimalObjective, at: Iterate, direction: Table) -> _Se
         shorter = -slope * length / (2 * rise) if np.isfinite(rise) else 0.0
         length *= min(0.5, max(0.05, shorter))
     return None
-
-
-def lbfgs(objective: PrimalObjective, at: Iterate, random: np.random.RandomState) -> Descent:
-    """Limited-memory BFGS, with the last few steps and changes of the gradient."""
-    pairs: list[tuple[Table, Table, float]] = []
-    while True:
-        direction = _lbfgs_direction(objective, at.gradient, pairs)
-        slope = objective.dot(at.gradient, direction)
-        trial = 1.0 if pairs else _first_length(objective, at)
-        found = yield from _wolfe(objective, at, direction, slope, trial)
-        if found is None:
-            if not pairs:
-                return
-            pairs.clear()
-            continue
-        found = (yield found) or found
-        step, change = found.table - at.table, found.gradient - at.gradient
-        along = objective.dot(step, change)
-        if along > 0:
-            pairs = [*pairs[-_MEMORY + 1 :], (step, change, along)]
-        at = found
-
-
-def _lbfgs_direction(objective: PrimalObjective, gradient: Table, pairs: list[tuple[Table, Table, float]]) -> Table:
-    """The two loops over the pairs."""
-    direction = -gradient
-    shares = []
-    for step, change, along in reversed(pairs):
-        share = objective.dot(step, direction) / along
-        shares.append(share)
-        _add(direction, -share, change)
-    if pairs:
-        _, change, along = pairs[-1]
-        direction *= direction.dtype.type(along / objective.dot(change, change))
-    for (step, change, along), share in zip(pairs, reversed(shares), strict=True):
-        _add(direction, share - objective.dot(change, direction) / along, step)
-    return direction
 
 
 def conjugate_gradient(objective: PrimalObjective, at: Iterate, random: np.random.RandomState) -> Descent:
@@ -239,6 +201,5 @@ def _rounding(at: Iterate) -> float:
 
 SOLVERS: dict[str, Callable[[PrimalObjective, Iterate, np.random.RandomState], Descent]] = {
     "newton": newton,
-    "lbfgs": lbfgs,
     "cg": conjugate_gradient,
 }

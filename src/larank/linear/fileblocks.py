@@ -44,6 +44,7 @@ from larank.data.ahead import arrived
 from larank.data.files import DiskLimitError, TemporaryFolder, file_to_write, temporary_folder
 from larank.data.rowstore import RowStore, StoredRows, place_of
 from larank.data.stream import ExampleBlock, ExampleFile, arriving_blocks, until_cut
+from larank.declare import ParameterError
 from larank.linear.labels import StreamLabels
 from larank.linear.rounds import (
     Coefficients,
@@ -58,7 +59,6 @@ from larank.linear.rounds import (
 from larank.training import (
     FromScratch,
     Interrupt,
-    Limits,
     Objectives,
     ObjectiveValues,
     Outcome,
@@ -534,7 +534,7 @@ def fit_blocks(model: Any, source: Any, y: Any, sample_weight: Any) -> Outcome:
     with first_interrupt() as interrupt, temporary_folder(model.disk_limit) as folder:
         found = _gathered(model, source, y, sample_weight, folder, interrupt)
         intercept = float(model.intercept_scaling) if model.fit_intercept else 0.0
-        problem = LinearProblem(model.formulation, len(found.classes), intercept, bool(model.shrinking))
+        problem = LinearProblem(model.formulation, len(found.classes), intercept, bool(model._switches.shrinking))
         on_disk = _Blocks(found, _Costs.of(model, found), problem, folder)
         return _trained(model, found, on_disk, interrupt)
 
@@ -543,7 +543,6 @@ def _trained(model: Any, found: _Gathered, blocks: _Blocks, interrupt: Interrupt
     store = found.store
     assert store.dtype is not None
     lanes = math.ceil(len(found.classes) * store.dtype.itemsize / 64) * 64
-    limits = Limits(model.tol if model.stop == "gap" else None, model.max_iter, model.time_limit)
     with progress_for(model.verbose) as progress:
         progress.start(
             f"{model.formulation}, {store.rows} examples on disk, {store.n_features} features, "
@@ -553,10 +552,10 @@ def _trained(model: Any, found: _Gathered, blocks: _Blocks, interrupt: Interrupt
             blocks,
             memory=model.memory_limit - _TABLES * (store.n_features + 1) * lanes,
             seed=int(check_random_state(model.random_state).randint(2**31 - 1)),
-            cooling=bool(model.cooling),
-            epsilon=float(model.tol) if model.stop == "violation" else 0.0,
+            cooling=bool(model._switches.cooling),
+            epsilon=model._epsilon,
         )
-        outcome = train(training, limits, progress, interrupt=interrupt)
+        outcome = train(training, model._limits(), progress, interrupt=interrupt)
     if found.cut_by is not None:
         status = "interrupted" if interrupt.has_come else found.cut_by
         advice = f"reading was ended after {store.rows} examples, and the model is of these"
@@ -581,8 +580,8 @@ def _trained(model: Any, found: _Gathered, blocks: _Blocks, interrupt: Interrupt
 
 def _check_acts_on_blocks(model: Any) -> None:
     if model.warm_start:
-        raise ValueError("warm_start acts on arrays in memory only, got True with a file or blocks")
+        raise ParameterError("warm_start", "must be False with a file or blocks, which keep no coefficients; got True")
     if model.n_jobs is not None and model.n_jobs != 1:
-        raise ValueError(f"n_jobs acts on arrays in memory only, got {model.n_jobs!r} with a file or blocks")
+        raise ParameterError("n_jobs", f"must be None or 1 with a file or blocks; got {model.n_jobs!r}")
     if math.isinf(model.C):
-        raise ValueError("C must be finite for files and blocks, got infinity; a large number would do")
+        raise ParameterError("C", "must be finite with a file or blocks; got infinity. Use a large number instead")

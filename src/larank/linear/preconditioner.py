@@ -40,9 +40,9 @@ def preconditioner_at(objective: PrimalObjective, damping: float, random: np.ran
     curvatures = objective.curvatures(sample)
     if not np.isfinite(curvatures).all():
         raise ValueError(
-            f"softmax_gamma and smoothing must leave second derivatives that {objective.examples.X.dtype} holds, got "
-            f"softmax_gamma={objective.softmax_gamma} and smoothing={objective.smoothing}; softmax_gamma=numpy.inf, "
-            "the maximum itself, would do"
+            "softmax_gamma and the width of SmoothedHinge must leave second derivatives that "
+            f"{objective.examples.X.dtype} can hold; got softmax_gamma={objective.softmax_gamma} and "
+            f"width={objective.smoothing}. Use softmax_gamma=numpy.inf, the maximum itself"
         )
     if d == 0:
         return _of_biases(objective, sample, curvatures, damping)

@@ -22,12 +22,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
 from larank import _core
-from larank.blocks.provider import pieces
 from larank.blocks.workers import Workers
 
 Table = NDArray[Any]
 
-_ROWS_OF_GRADIENT = 256  # for which derivatives of the losses are computed together
 _FIRST_SOFTMAX_GAMMA = 4.0  # of the smooth functions that stand for the maximum
 
 
@@ -69,8 +67,6 @@ class Examples:
     labels: NDArray[np.int32]
     costs: NDArray[np.float64]
     n_classes: int
-    residual: float = 0.0
-    """The largest eigenvalue at most of what X X' leaves of the kernel matrix of the problem."""
 
 
 def listed(X: Any) -> Any:
@@ -88,7 +84,7 @@ class Iterate:
     `value` is what is being minimised, `primal` the objective that was asked for, and `slack` what stands between
     `primal` and the optimum besides the gradient; both differ for the maximum alone, which is approached by smooth
     functions. `hidden` is how much lower the optimum may be because the biases are not exactly the
-    best, or because the examples are not all of the kernel.
+    best.
     """
 
     table: Table
@@ -243,20 +239,6 @@ class PrimalObjective:
     def mean_curvatures(self) -> NDArray[np.float64]:
         """The same of all examples, as a mean over the classes."""
         found: NDArray[np.float64] = self._session.mean_curvatures()
-        return found
-
-    def squared_gradient(self) -> float:
-        """The sum of squares of the derivatives of the losses in the scores, at the table of the last `evaluate`."""
-        examples, scores, found = self.examples, self.scores(), 0.0
-        for rows in pieces(self.n_examples, _ROWS_OF_GRADIENT):
-            # The scores of these examples are their own features, so the gradient in the weights is wanted as it is.
-            identity = np.eye(rows.stop - rows.start)
-            some = Examples(identity, examples.labels[rows], examples.costs[rows], examples.n_classes)
-            one = PrimalObjective(
-                some, self.loss, None, fit_intercept=False, workers=self.workers, offsets=scores[rows]
-            )
-            one.smooth(self.softmax_gamma, self.smoothing)
-            found += 2 * one.evaluate(one.zeros()).bound
         return found
 
     @cached_property

@@ -6,9 +6,6 @@ It is the Fenchel gap, too. The dual point is the gradient G of the losses. By F
 conjugates at G add up to <G, scores>, which leaves 1/2 |W|^2 + 1/2 |X'G L|^2 + <X'G L, W> = 1/2 |W + X'G L|^2. For the
 maximum, G comes from weights pi of the wrong classes that sum up to 1, and the gap is larger by
 sum_i c_i (max_u t_u - sum_u pi_u t_u).
-
-With a kernel, XX' leaves a residual R of the kernel matrix. The same G is feasible for the dual of the kernel machine,
-whose objective is lower by 1/2 tr(G'R G K), so by no more than half the largest eigenvalues of R and of K times |G|^2.
 """
 
 from __future__ import annotations
@@ -125,7 +122,6 @@ class PrimalTraining:
             self._at = self._objective.evaluate(self._table)
         with self._objective.timed("biases"):
             found = yield from with_best_biases(self._objective, self._at, self._tol)
-            found = self._of_whole_kernel(found)
         self._at = self._better = found
         if found.primal > self._primal_at_zero() * (1 + ROUNDING):
             # The bound holds for any model. The descent goes on from where it was.
@@ -133,20 +129,6 @@ class PrimalTraining:
             self._at = replace(zero, bound=zero.primal - (found.primal - found.gap), slack=0.0)
             self._better = self._objective.evaluate(found.table)
         return self._objectives(self._at)
-
-    def _of_whole_kernel(self, at: Iterate) -> Iterate:
-        """Lower the bound by what the residual R of the kernel matrix adds to it: 1/2 tr(G'R G K), see the head."""
-        objective = self._objective
-        residual = objective.examples.residual
-        if not residual:
-            return at
-        if objective.latest is not at:
-            at = replace(objective.evaluate(at.table), hidden=at.hidden)
-        K = objective.label_kernel
-        largest = 1.0 if K is None else float(np.linalg.eigvalsh(K)[-1])
-        omitted = 0.5 * largest * residual * objective.squared_gradient()
-        objective.latest = replace(at, hidden=at.hidden + omitted)
-        return objective.latest
 
     def _primal_at_zero(self) -> float:
         """Return the objective of w = 0 without biases, which a descent on smoother losses may end above."""

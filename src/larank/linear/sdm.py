@@ -14,13 +14,10 @@ from sklearn.utils import check_random_state
 
 from larank import _core, declare, parameters
 from larank.base import (
-    FEATURES,
-    ScoringClassifier,
     advised,
     check_two_classes,
     classes_of,
     example_costs,
-    functions,
     hardened,
     smallest_margin,
     unfitted,
@@ -30,12 +27,12 @@ from larank.blocks.ranges import squared_norms
 from larank.blocks.workers import Workers
 from larank.data.files import PathLike
 from larank.data.models import persistable
-from larank.data.schema import RESULT, Schema, floats, integer, labels
 from larank.data.stream import brings_labels, check_no_weights
-from larank.declare import parameter
+from larank.declare import LARGEST_COUNT, Declared, Value, parameter
 from larank.docstrings import with_paragraphs
 from larank.linear.fileblocks import fit_blocks, is_mapped
-from larank.parameters import Seeded, TimeLimited
+from larank.linear.model import FITTED_LINEARLY, LinearClassifier
+from larank.parameters import Seeded, StoppingAtGap, Weighted
 from larank.publishing import next_model
 from larank.training import (
     CheckpointFile,
@@ -56,37 +53,47 @@ from larank.training.result import Result
 _ROUNDING_OF_MARGINS = 1e-6
 
 
-# The fitted attributes that a file of a model holds: what predicts.
-FITTED_LINEARLY: Schema = {
-    "classes_": labels("n_classes"),
-    **FEATURES,
-    "coef_": floats(functions, "n_features_in_", single=True),
-    "intercept_": floats(functions, single=True),
-    "n_iter_": integer(),
-    "result_": RESULT,
-}
+class SDM(Value):
+    """The switches of the Sequential Dual Method, for ``solver=SDM(...)``. They change the time, not the solution."""
+
+    shrinking: bool = parameter(
+        "Whether to visit examples less often while their dual variables are at a bound.", default=True
+    )
+    cooling: bool = parameter(
+        "Whether to start with loose tolerances and, if ``C |x|^2`` is large, with reduced costs.", default=True
+    )
 
 
-class LinearClassifier(ScoringClassifier):
-    """A model of weights per feature."""
+class _Stored(Declared, position=4):
+    """Memory, disk and threads."""
 
-    coef_: NDArray[np.floating[Any]]
-    intercept_: NDArray[np.floating[Any]]
-
-    def __sklearn_tags__(self) -> Any:
-        """Sparse input is welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
-        X = validated(self, X, reset=False)
-        scores: NDArray[np.floating[Any]] = np.asarray(X @ self.coef_.T) + self.intercept_
-        return scores.ravel() if len(self.classes_) == 2 else scores
+    memory_limit: float = parameter(
+        "Maximum memory in bytes for the weights and one block of rows, if `fit` is given a file, blocks, or a "
+        "memory-mapped array larger than this limit; rows and coefficients are then stored in a temporary folder. "
+        "No effect with other arrays.",
+        default=2e9,
+        above=0,
+        most=LARGEST_COUNT,
+    )
+    disk_limit: float | None = parameter(
+        "Maximum bytes of rows and coefficients in the temporary folder; more is an error. By default half of what is "
+        "free there when `fit` begins. The folder is the one of the system, or the one that the environment variable "
+        "TMPDIR names. No effect with arrays in memory.",
+        default=None,
+        above=0,
+        most=LARGEST_COUNT,
+    )
+    n_jobs: int | None = parameter(
+        "Number of threads that visit examples. By default 1; -1 uses all processors. Several threads are used if "
+        "there are at least eight stored values of `X` for each weight. Their number changes the model, within `tol`.",
+        default=None,
+        check=parameters.not_zero,
+        form="int",
+    )
 
 
 @persistable(**FITTED_LINEARLY)
-class LinearMulticlassSVC(TimeLimited, Seeded, LinearClassifier):
+class LinearMulticlassSVC(Weighted, StoppingAtGap, _Stored, Seeded, LinearClassifier):
     """Linear multiclass support vector machine.
 
     All classes are trained together, in the dual, one example at a time. The returned model carries a certificate:
@@ -132,102 +139,61 @@ class LinearMulticlassSVC(TimeLimited, Seeded, LinearClassifier):
     """
 
     formulation: Literal["crammer-singer", "weston-watkins", "one-vs-rest"] = parameter(
-        "The loss of an example with scores ``s`` and label ``y``: the largest margin violation ``max(0, max(1 + s[m] "
-        "- s[y] for m != y))``, the sum of all of them over ``m``, or the sum of the hinge losses of one binary "
-        "problem per class.",
+        'Loss of an example with scores ``s`` and label ``y``. "crammer-singer" is the largest margin violation, '
+        '``max(0, max(1 + s[m] - s[y] for m != y))``, and a good choice in general. "weston-watkins" is the sum of '
+        'the violations of all wrong classes. "one-vs-rest" is the sum of the hinge losses of one binary problem per '
+        "class, as in `sklearn.svm.LinearSVC`.",
         default="crammer-singer",
         kw_only=False,
     )
     C: float = parameter(
-        "The cost of one unit of loss against ``1/2 |W|^2``. Infinity makes margins hard and needs float64: weights "
-        "other than zero are all the same then, and where the model does not separate the classes, `result_.primal` "
-        "is infinite, and a warning says so.",
+        "Inverse regularisation strength: the cost of one unit of loss against ``1/2 |W|^2``. Larger values fit the "
+        "training data more closely. Infinity makes margins hard and needs float64; all weights above zero are then "
+        "equal, and if the model does not separate the classes, `result_.primal` is infinite, and a warning says so.",
         default=1.0,
         above=0,
         infinite=True,
     )
-    tol: float = parameter(
-        'The relative duality gap, (primal - dual) / primal, to stop at; with ``stop="violation"`` the largest '
-        "violation of the optimality conditions over the examples (the paper uses 0.1).",
-        default=0.001,
-        above=0,
-    )
-    stop: Literal["gap", "violation"] = parameter(
-        "What ends training once it is at most `tol`: the relative duality gap, or the largest violation of "
-        "optimality.",
-        default="gap",
-    )
-    max_iter: int = parameter(
-        "Passes over the data, counted by examples visited, after which training stops with a warning.",
-        default=1000,
-        least=1,
-    )
-    time_limit: float | None = parameter(
-        "Seconds after which training stops with a warning. Reading a file or blocks takes half of them at most: what "
-        "has arrived by then is the problem that is solved.",
-        default=None,
-        above=0,
-    )
     fit_intercept: bool = parameter(
-        "Whether to add a constant feature. Its weights are regularised like the others.",
-        default=True,
+        "Whether to add a constant feature. Its weights are regularised like the others.", default=True
     )
     intercept_scaling: float = parameter(
-        "The value of the constant feature; larger values regularise the intercept less.",
-        default=1.0,
-        above=0,
+        "Value of the constant feature. Larger values regularise the intercept less.", default=1.0, above=0
+    )
+    solver: Literal["sdm"] | SDM = parameter(
+        'The Sequential Dual Method; ``SDM(...)`` sets its switches. "sdm" stands for their defaults.', default="sdm"
+    )
+    stop: Literal["gap", "violation"] = parameter(
+        "Which quantity `tol` bounds: the relative duality gap, or the largest violation of the optimality conditions "
+        "over all examples.",
+        default="gap",
+    )
+    warm_start: bool = parameter(
+        "Whether `fit` starts from the coefficients of the previous fit, which must have had the same formulation and "
+        "as many examples and classes. A model loaded from a file has no coefficients to start from.",
+        default=False,
     )
     class_weight: Mapping[Any, float] | str | None = parameter(
-        'Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies. With '
-        '"one-vs-rest" and more than two classes, that of a class acts on its own examples in its own problem, as in '
-        "scikit-learn's `LinearSVC`.",
+        'Factors on `C` for the examples of each class. "balanced" makes them inversely proportional to the class '
+        'frequencies. With "one-vs-rest" and more than two classes, the factor of a class acts only in the binary '
+        "problem of that class, as in `sklearn.svm.LinearSVC`. By default all are 1.",
         default=None,
         check=parameters.class_weights,
         choices=("balanced",),
         form="dict",
     )
-    shrinking: bool = parameter(
-        "Whether to spend most visits on the examples whose coefficients lie inside their bounds.",
-        default=True,
-    )
-    cooling: bool = parameter(
-        "Whether to start with loose tolerances and, where ``C |x|^2`` is large, small costs. Shrinking and cooling "
-        "change the time, not the solution.",
-        default=True,
-    )
-    memory_limit: float = parameter(
-        "The bytes for the model and a block of rows, where `fit` is given a file, blocks or a memory-mapped array "
-        "larger than that; rows and coefficients then lie in a temporary folder. Arrays in memory do not count.",
-        default=2000000000.0,
+    tol: float = parameter(
+        'Relative duality gap, ``(primal - dual) / primal``, at which training stops; with ``stop="violation"`` the '
+        "largest violation of the optimality conditions (the paper uses 0.1).",
+        default=1e-3,
         above=0,
-        most=4611686018427387904,
     )
-    disk_limit: float | None = parameter(
-        "The bytes that rows and coefficients may take in the temporary folder, where `fit` is given a file, blocks "
-        "or a memory-mapped array larger than `memory_limit`; more is an error. By default half of what is free there "
-        "when `fit` begins. The folder is that of the system, or the one that the environment variable TMPDIR names.",
+    time_limit: float | None = parameter(
+        "Maximum training time in seconds, including the certificate. Training that reaches it ends with a valid model "
+        "and a warning. Reading a file or blocks takes at most half of it; the model is then trained on the rows that "
+        "were read. By default there is no limit.",
         default=None,
         above=0,
-        most=4611686018427387904,
-    )
-    warm_start: bool = parameter(
-        "Whether `fit` starts from the coefficients of the fit before, which must have had the same formulation and "
-        "as many examples and classes. A model loaded from a file has no coefficients to start from.",
-        default=False,
-    )
-    n_jobs: int | None = parameter(
-        "The threads that visit examples, -1 for all processors; by default one. Several act where the weights are "
-        "few beside the data, at most one for eight stored values. Their number changes the model, within the "
-        "tolerance.",
-        default=None,
-        check=parameters.not_zero,
-        form="int",
-    )
-    random_state: int | np.random.RandomState | None = parameter(
-        "The seed of the order in which examples are visited. The same integer gives the same model on every machine, "
-        "for the same number of threads.",
-        default=None,
-        form="int, RandomState or None",
     )
 
     @with_paragraphs
@@ -331,8 +297,9 @@ class LinearMulticlassSVC(TimeLimited, Seeded, LinearClassifier):
 
         with progress_for(self.verbose) as progress:
             progress.start(f"{self.formulation}, {X.shape[0]} examples, {X.shape[1]} features, {len(classes)} classes")
-            limits = Limits(self.tol if self.stop == "gap" else None, self.max_iter, self.time_limit)
-            outcome = train(_SdmTraining(session, X), limits, progress, checkpoint=checkpoint, interrupt=interrupt)
+            outcome = train(
+                _SdmTraining(session, X), self._limits(), progress, checkpoint=checkpoint, interrupt=interrupt
+            )
         self.classes_, self._formulation = classes, self.formulation
         self.costs_, self.rest_costs_ = costs, rest_costs
         self._keep_model(session, X)
@@ -357,6 +324,22 @@ class LinearMulticlassSVC(TimeLimited, Seeded, LinearClassifier):
         self.n_iter_ = math.ceil(self.result_.iterations)
         return advised(outcome, X, self)
 
+    @property
+    def _switches(self) -> SDM:
+        return SDM() if isinstance(self.solver, str) else self.solver
+
+    @property
+    def _epsilon(self) -> float:
+        """The violation at which training stops, or 0 if it stops at a gap."""
+        return float(self.tol) if self.stop == "violation" else 0.0
+
+    @property
+    def _most_passes(self) -> int:
+        return parameters.MOST_PASSES if self.max_iter is None else self.max_iter
+
+    def _limits(self) -> Limits:
+        return Limits(self.tol if self.stop == "gap" else None, self._most_passes, self.time_limit)
+
     def _of_hard_margins(
         self, outcome: Outcome, X: Any, labels: NDArray[np.intp], costs: NDArray[np.float64]
     ) -> Outcome:
@@ -373,15 +356,15 @@ class LinearMulticlassSVC(TimeLimited, Seeded, LinearClassifier):
         at = ObjectiveValues(math.inf, outcome.objectives.dual, outcome.objectives.violation)
         return replace(outcome, objectives=at, status="precision" if outcome.status == "converged" else outcome.status)
 
-    def _warn_if_early(self, outcome: Outcome) -> None:
+    def _warn_if_early(self, outcome: Outcome, stacklevel: int = 2) -> None:
         warn_if_early(
             outcome,
             self.result_,
-            max_iter=self.max_iter,
+            max_iter=self._most_passes,
             time_limit=self.time_limit,
             limit_of_precision="where nothing more could be gained",
             is_hard=math.isinf(self.C),
-            stacklevel=3,
+            stacklevel=stacklevel + 1,
         )
 
     def _check_precision(self, dtype: np.dtype[Any], costs: NDArray[np.float64]) -> None:
@@ -411,6 +394,7 @@ class LinearMulticlassSVC(TimeLimited, Seeded, LinearClassifier):
         arrays: tuple[Any, ...] = (X,)
         if issparse(X):
             arrays = (X.data, X.indices, X.indptr.astype(np.int64, copy=False), X.shape[1])
+        switches = self._switches
         session: Callable[..., _core.SdmSession] = _core.sdm_session  # of arrays or CSR parts, in either precision
         return session(
             *arrays,
@@ -420,9 +404,9 @@ class LinearMulticlassSVC(TimeLimited, Seeded, LinearClassifier):
             intercept=float(self.intercept_scaling) if self.fit_intercept else 0.0,
             formulation=self.formulation,
             classes=n_classes,
-            epsilon=float(self.tol) if self.stop == "violation" else 0.0,
-            shrinking=bool(self.shrinking),
-            cooling=bool(self.cooling),
+            epsilon=self._epsilon,
+            shrinking=bool(switches.shrinking),
+            cooling=bool(switches.cooling),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             threads=Workers(self.n_jobs).count,
         )

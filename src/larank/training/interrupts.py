@@ -25,9 +25,8 @@ _chosen: ContextVar[str] = ContextVar("on_interrupt", default="auto")
 def on_interrupt(action: str) -> Iterator[None]:
     """Choose what a call that trains does after Ctrl-C has ended its training; a context manager.
 
-    Whatever is chosen, the model is fitted and valid by then: it is what training had reached. The searches of this
-    library, `MulticlassSVCCV` and `LinearMulticlassSVCCV`, have no such model: where they raise, the estimator is as it
-    was before.
+    Whatever is chosen, the model is fitted and valid by then: it is what training had reached. A
+    `PathSearchCV` that is interrupted during its search has no such model: if it raises, the estimator is unchanged.
 
     Parameters
     ----------

@@ -101,18 +101,19 @@ PRIMAL = LarankPrimal("larank")
 
 @dataclass(frozen=True)
 class LarankGradient(GradientSolver):
-    """`SGDQNClassifier`; the search for t0 is in the time of training, and so is the certificate if there is one."""
+    """`LinearSGDClassifier`; the time of training includes the search for t0 and the certificate, if there is one."""
 
-    requires: str = "larank:SGDQNClassifier"
+    requires: str = "larank:LinearSGDClassifier"
     formulations: tuple[str, ...] = ("one-vs-rest", "joint")
     algorithm: str = "asgd"
     certify: bool = False
 
     def fit(self, data: GradientSet, effort: float) -> LinearFit:
         problem = {"formulation": data.formulation, "alpha": data.alpha, "fit_intercept": False}
-        way = {"algorithm": self.algorithm, "epochs": int(effort), "certify": self.certify, "random_state": 0}
+        way = {"algorithm": self.algorithm, "max_iter": int(effort), "random_state": 0}
         model = imported(self.requires)(data.loss, **problem, **way)
-        return linear_fit(model, data, lambda: {"t0": float(model.t0_), **_told(model.result_, "breakdown")})
+        found = lambda: {"t0": float(model.t0_), **_told(model.result_, "breakdown")}  # noqa: E731
+        return linear_fit(model, data, found, certify=self.certify)
 
 
 _PLAIN = [
@@ -212,9 +213,10 @@ class LarankExact(Estimator):
 
         settings = {**self.settings, "random_state": 0}
         if method == "shared":
-            model = imported("larank:MulticlassSVCCV")(Cs=costs, gammas=gammas, cv=folds, n_jobs=threads, **settings)
+            single = imported(self.requires)(**settings)
+            model = imported("larank:PathSearchCV")(single, Cs=costs, gammas=gammas, cv=folds, n_jobs=threads)
             watch = timed_fit(model, data)
-            means, best = model.scores_.mean(axis=0), {"C": model.C_, "gamma": model.gamma_}
+            means, best = model.scores_.mean(axis=0), model.best_params_
         else:
             single = imported(self.requires)(n_jobs=threads, **settings)
             model = GridSearchCV(single, {"C": costs, "gamma": gammas}, cv=folds)

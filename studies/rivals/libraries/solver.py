@@ -215,9 +215,11 @@ def timed_fit(model: Any, data: Any, **options: Any) -> Stopwatch:
     return watch
 
 
-def linear_fit(model: Any, data: Any, told: Callable[[], Mapping[str, Any]] = dict, biases: bool = False) -> LinearFit:
+def linear_fit(
+    model: Any, data: Any, told: Callable[[], Mapping[str, Any]] = dict, biases: bool = False, **options: Any
+) -> LinearFit:
     """Train anything with `coef_`; `told` has what else it tells, `biases` makes them the last column of W."""
-    watch = timed_fit(model, data)
+    watch = timed_fit(model, data, **options)
 
     def weights() -> NDArray[np.float64]:
         W = np.column_stack([model.coef_, model.intercept_]) if biases else model.coef_

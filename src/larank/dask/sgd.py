@@ -1,4 +1,4 @@
-"""`larank.dask.SGDQNClassifier`: passes of stochastic gradient descent on every share, and the mean of their weights.
+"""`larank.dask.LinearSGDClassifier`: passes of stochastic gradient descent on every share, and averaging of weights.
 
 Each round the workers make one pass over their shares, all from the same weights, and those that come out are averaged,
 weighted by rows. The lengths of steps go on from round to round. A round is a function of the share and of what is
@@ -14,7 +14,7 @@ import math
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from distributed import Client
@@ -25,25 +25,26 @@ from larank import declare, parameters
 from larank.dask.estimators import OnPartitions
 from larank.dask.shares import ClusterError, Partitions, Shares, client_for, completed_by_workers, unfinished
 from larank.dask.survey import CheckedPartition, Costs, Survey, joined
+from larank.declare import ParameterError
 from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start, State, precision_of_weights
 from larank.linear.gradientmachine import visits_per_regularisation as visits_between
 from larank.linear.gradientstart import StartSearch, sample_size
 from larank.linear.gradienttraining import GradientTraining
 from larank.linear.labels import StreamLabels
-from larank.linear.sgdqn import SGDQNClassifier as Ordinary
+from larank.linear.sgd import LinearSGDClassifier as Ordinary
 from larank.publishing import next_model
 from larank.training import FromScratch, ObjectiveValues, Outcome, completed
 
 
-class SGDQNClassifier(OnPartitions, Ordinary):
-    """The `larank.SGDQNClassifier` of a Dask collection: passes over the shares of the workers, and averaging.
+class LinearSGDClassifier(OnPartitions, Ordinary):
+    """The `larank.LinearSGDClassifier` of a Dask collection: passes over the shares of the workers, and averaging.
 
-    Parameters and attributes are those of `larank.SGDQNClassifier`. Early stopping and warm starts are not for
+    Parameters and attributes are those of `larank.LinearSGDClassifier`. Early stopping and warm starts are not for
     collections. The fitted model is an ordinary one, see `local`; `partial_fit` goes on with local data.
 
-    The mean of the shares' weights is that of all data where rows are dealt to partitions at random. Where partitions
-    differ, more `epochs` bring it nearer. `larank.dask.LinearMulticlassSVC` reaches the optimum of all data whatever
-    the partitions are.
+    If rows are assigned to partitions at random, the mean of the weights of the shares is close to the weights of all
+    data. If partitions differ, a larger `max_iter` brings it closer. `larank.dask.LinearMulticlassSVC` reaches the
+    optimum of all data with any partitions.
     """
 
     _ordinary = Ordinary
@@ -54,6 +55,7 @@ class SGDQNClassifier(OnPartitions, Ordinary):
         y: Any,
         sample_weight: Any = None,
         *,
+        certify: bool | Literal["auto"] = "auto",
         client: Client | None = None,
         worker_timeout: float = 30.0,
     ) -> Self:
@@ -65,6 +67,9 @@ class SGDQNClassifier(OnPartitions, Ordinary):
             The examples. Chunks may be dense or CSR, of any sizes, known or not.
         y, sample_weight : collections with the partitions of X
             Their labels and, optionally, factors on the loss.
+        certify : bool or "auto", default="auto"
+            Whether to compute the objective and a lower bound. If False, `result_` holds an estimate made during
+            training. "auto" means True.
         client : distributed.Client, optional
             Of the cluster to train on; by default the one in use.
         worker_timeout : float, default=30.0
@@ -72,7 +77,7 @@ class SGDQNClassifier(OnPartitions, Ordinary):
 
         Returns
         -------
-        SGDQNClassifier
+        LinearSGDClassifier
             Itself, fitted.
 
         Raises
@@ -80,13 +85,14 @@ class SGDQNClassifier(OnPartitions, Ordinary):
         ClusterError
             If the cluster is lost in the middle. The estimator then has the last model that is known to be good.
         """
+        parameters.certify(certify)
         parameters.positive("worker_timeout", worker_timeout, zero=True)
         client = client_for(client)
         with next_model(self) as model:
             declare.check(model)
             model._check_acts_on_partitions()
             partitions = Partitions(client, X, y, sample_weight)
-            outcome, failure = model._fit_partitions(partitions, worker_timeout)
+            outcome, failure = model._fit_partitions(partitions, worker_timeout, bool(certify))
         self._warn_if_early(outcome)
         if failure is not None:
             raise failure.with_model(self.local())
@@ -99,9 +105,11 @@ class SGDQNClassifier(OnPartitions, Ordinary):
     def _check_acts_on_partitions(self) -> None:
         for name in ("early_stopping", "warm_start"):
             if getattr(self, name):
-                raise ValueError(f"{name} must be False for Dask collections, got {getattr(self, name)!r}")
+                raise ParameterError(name, f"must be False for Dask collections; got {getattr(self, name)!r}")
 
-    def _fit_partitions(self, partitions: Partitions, worker_timeout: float) -> tuple[Outcome, ClusterError | None]:
+    def _fit_partitions(
+        self, partitions: Partitions, worker_timeout: float, certify: bool
+    ) -> tuple[Outcome, ClusterError | None]:
         survey = partitions.survey
         n_classes = len(survey.classes)
         like_own = self.formulation == "joint" or self.class_weight is None or n_classes == 2
@@ -118,7 +126,7 @@ class SGDQNClassifier(OnPartitions, Ordinary):
         ]
         task = _Task(problem, n_classes, start, bool(self.shuffle))
         epochs = self._passes_over(sum(survey.rows), survey.values)
-        training = AveragedDescent(shares, task, states, epochs, bool(self.certify))
+        training = AveragedDescent(shares, task, states, epochs, certify)
         training.search_visits = visits
         about = f"{sum(survey.rows)} examples, {n_classes} classes, {len(shares)} shares"
         outcome = self._train(cast(GradientTraining, training), StreamLabels(survey.classes), about)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +19,6 @@ from sklearn.utils import check_random_state
 from larank import declare, parameters
 from larank._core import MemoryLimitError
 from larank.base import (
-    FEATURES,
-    ScoringClassifier,
     advised,
     available_unless,
     check_two_classes,
@@ -33,12 +31,10 @@ from larank.base import (
 )
 from larank.data.models import persistable
 from larank.data.schema import (
-    RESULT,
     Scope,
     anything,
     flag,
     floats,
-    integer,
     integers,
     labels,
     mapping,
@@ -55,21 +51,22 @@ from larank.data.stream import (
     can_be_read_again,
     check_no_weights,
 )
-from larank.declare import fitted, parameter
+from larank.declare import LARGEST_COUNT, Declared, ParameterError, fitted, parameter
 from larank.docstrings import with_paragraphs
 from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start, bytes_of_machine
 from larank.linear.gradienttraining import GradientTraining, Part, Plan
 from larank.linear.labels import StreamLabels
-from larank.parameters import Seeded, TimeLimited
+from larank.linear.model import FITTED_LINEARLY, LinearClassifier
+from larank.parameters import Passes, Seeded, Weighted
 from larank.publishing import next_model, of_one_model
 from larank.training import Limits, Looks, Outcome, check_arrived, train, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
-_VISITS = 1_000_000  # of a fit whose epochs are not given, where the data are small
-_WORK = 1_000_000_000  # and its multiply-adds
-_PASSES = (5, 1000)  # but at least and at most these
-_LOOKS = 50  # from scratch in one fit
+_VISITS = 1_000_000  # visits of examples in a fit without max_iter, if the data are small
+_WORK = 1_000_000_000  # multiply-adds of such a fit
+_PASSES = (5, 1000)  # fewest and most passes of such a fit
+_LOOKS = 50  # most computations of the objective in one fit
 _BUFFER_BYTES = 32e6  # of a file, where the memory limit allows it
 _BUFFER_BYTES_OF_BLOCKS = 4e6  # that blocks of the user's own are joined to: they may come slowly
 _BUFFERS = 4  # in memory at a time: one in training, one waiting, one being read, and parts of it
@@ -77,7 +74,7 @@ _IsCut = Callable[[], bool]  # returns whether a limit has cut the stream
 _FIXED = ("algorithm", "loss", "formulation", "alpha", "fit_intercept", "t0")  # what a stream cannot change
 
 
-def _why_no_probabilities(model: SGDQNClassifier) -> str:
+def _why_no_probabilities(model: LinearSGDClassifier) -> str:
     loss = getattr(model, "_began_with", {}).get("loss", model.loss)  # of the model, whatever was set since
     if loss == "log_loss":
         return ""
@@ -109,14 +106,21 @@ def _check_state(name: str, value: Any, scope: Scope) -> None:
     record(**{**others, **known})(name, value, scope)
 
 
+class _Buffered(Declared, position=4):
+    """Memory of a stream."""
+
+    memory_limit: float = parameter(
+        "Maximum memory in bytes for the model and the buffers of a stream. Arrays are used as they are and do not "
+        "count.",
+        default=2e9,
+        above=0,
+        most=LARGEST_COUNT,
+    )
+
+
 @persistable(
-    classes_=labels("n_classes"),
-    **FEATURES,
-    coef_=floats(functions, "n_features_in_", single=True),
-    intercept_=floats(functions, single=True),
+    **FITTED_LINEARLY,
     t0_=number(above=0),
-    n_iter_=integer(),
-    result_=RESULT,
     _arrived=labels("n_classes", among="classes_"),
     _announced=flag,
     _began_with=record(
@@ -125,7 +129,7 @@ def _check_state(name: str, value: Any, scope: Scope) -> None:
     _state=_check_state,
 )
 @with_paragraphs
-class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
+class LinearSGDClassifier(Weighted, Passes, _Buffered, Seeded, LinearClassifier):
     """Linear classifier trained by stochastic gradient descent, in memory or on a stream.
 
     It minimises ``alpha/2 |W|^2`` plus the mean loss, and needs a few numbers per feature and class however many
@@ -152,113 +156,84 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
 
     Examples
     --------
-    >>> from larank import SGDQNClassifier
+    >>> from larank import LinearSGDClassifier
     >>> from larank.data import load_letter
     >>> letter = load_letter()
-    >>> model = SGDQNClassifier(random_state=0).fit(letter.X_train / 15, letter.y_train)
+    >>> model = LinearSGDClassifier(random_state=0).fit(letter.X_train / 15, letter.y_train)
     >>> bool(model.score(letter.X_test / 15, letter.y_test) > 0.7)
     True
     """
 
     loss: Literal["hinge", "squared_hinge", "smoothed_hinge", "log_loss", "modified_huber"] = parameter(
-        'The loss of an example with margin ``z``, as in scikit-learn\'s `SGDClassifier`; "smoothed_hinge" is ``(1 - '
-        "z)^2 / 2`` between 0 and 1 and continues as a straight line below.",
+        "Loss of an example with margin ``z``, with the names of `sklearn.linear_model.SGDClassifier`. "
+        '"smoothed_hinge" is ``(1 - z)^2 / 2`` for ``z`` between 0 and 1 and continues as a straight line below 0. '
+        '"log_loss" gives probabilities.',
         default="hinge",
         kw_only=False,
     )
     algorithm: Literal["asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs"] = parameter(
-        "Averaged SGD with steps that even out the scales of the features; or an algorithm of the thesis, for "
-        "comparison: SGD-QN, with a diagonal estimate of the curvature; SVMSGD2, which regularises now and then; "
-        "plain SGD, which is slow on sparse data; or online L-BFGS of rank ten, which is slow on all data.",
+        '"asgd" is averaged SGD with steps that even out the scales of the features. The others are algorithms of '
+        'the thesis, for comparison: "sgdqn" has a diagonal estimate of the curvature, "svmsgd2" applies the '
+        'regularisation only now and then, "sgd" is plain SGD, which is slow on sparse data, and "olbfgs" is online '
+        "L-BFGS of rank ten, which is slow on all data.",
         default="asgd",
     )
     formulation: Literal["joint", "one-vs-rest"] = parameter(
-        "The loss of three or more classes: the margin is that of the label's score over the best other one "
-        "(Crammer-Singer), and the log loss is the multinomial one; or one binary problem per class. With two classes "
-        "both are the binary loss.",
+        'How three or more classes are learned. "joint" is a multiclass loss: the margin is the score of the label '
+        'minus the best score of another class (Crammer-Singer), and "log_loss" is the multinomial log loss. '
+        '"one-vs-rest" trains one independent binary problem per class. With two classes both are the binary loss.',
         default="joint",
     )
     alpha: float = parameter(
-        "The weight of ``1/2 |W|^2`` against the mean loss. The same problem in terms of a cost per example has ``C = "
-        "1 / (alpha * n_samples)``.",
+        "Regularisation strength: the weight of ``1/2 |W|^2`` against the mean loss. Larger values give smaller "
+        "weights. A problem with a cost per example has the same solution with ``C = 1 / (alpha * n_samples)``.",
         default=0.0001,
         above=0,
     )
-    epochs: int | None = parameter(
-        "The passes over the data; by default as many as make a million visits, between 5 and 1000, and 1 on a stream.",
-        default=None,
-        least=1,
-    )
     t0: float | None = parameter(
-        "The first step has the length ``1 / (alpha * t0)``. By default `fit`, or the first call of `partial_fit`, "
-        "tries several values on a sample and takes the one with the lowest objective. With a value given, steps do "
-        "not even out the scales of the features.",
+        "Controls the length of the first step, ``1 / (alpha * t0)``. By default `fit`, or the first call of "
+        "`partial_fit`, tries several values on a sample and takes the one with the lowest objective. With a given "
+        "value, steps do not even out the scales of the features.",
         default=None,
         above=0,
     )
     fit_intercept: bool = parameter(
-        "Whether to add a constant feature. Its weights are regularised like the others.",
+        "Whether to add a constant feature. Its weights are regularised like the others.", default=True
+    )
+    early_stopping: bool = parameter(
+        "Whether `fit` stops when the error on held-out examples has not decreased for 5 passes. The held-out examples "
+        "are the argument `validation` of `fit`, or else a random tenth of the examples.",
+        default=False,
+    )
+    warm_start: bool = parameter(
+        "Whether `fit` starts from the weights of the previous fit, which must have had the same classes and features.",
+        default=False,
+    )
+    shuffle: bool = parameter(
+        "Whether `fit` visits the examples in random order. The examples of a stream are shuffled within a buffer. "
+        "Arrays given to `partial_fit` are visited in their own order.",
         default=True,
     )
     class_weight: Mapping[Any, float] | str | None = parameter(
-        'Factors on the loss per class; "balanced" takes them inversely proportional to the class frequencies. With '
-        '"one-vs-rest" and more than two classes, that of a class acts on its own examples in its own problem, as in '
-        "scikit-learn's `SGDClassifier`.",
+        'Factors on the loss of the examples of each class. "balanced" makes them inversely proportional to the class '
+        'frequencies. With "one-vs-rest" and more than two classes, the factor of a class acts only in the binary '
+        "problem of that class, as in `sklearn.linear_model.SGDClassifier`. By default all are 1.",
         default=None,
         check=parameters.class_weights,
         choices=("balanced",),
         form="dict",
     )
-    shuffle: bool = parameter(
-        "Whether `fit` visits the examples in random order, those of a stream in that of a buffer. Arrays given to "
-        "`partial_fit` are visited in their own.",
-        default=True,
-    )
-    early_stopping: bool = parameter(
-        "Whether `fit` ends once the error on held-out examples has not fallen for some passes.",
-        default=False,
-    )
-    validation_fraction: float = parameter(
-        "The share of the examples that `early_stopping` holds out, if `fit` is given no `validation`.",
-        default=0.1,
-        above=0,
-        below=1,
-    )
-    n_iter_no_change: int = parameter(
-        "The number of passes without a lower error after which `early_stopping` ends training.",
-        default=5,
+    max_iter: int | None = parameter(
+        "Number of passes over the data. By default 5 to 1000 passes, which are about one million visits of examples, "
+        "and one pass over a stream.",
+        default=None,
         least=1,
     )
-    certify: bool = parameter(
-        "Whether `fit` computes the objective from scratch after each pass, or fifty times if there are more, and a "
-        "lower bound at the end. Otherwise, and on streams, the certificate holds an estimate made on the way.",
-        default=True,
-    )
-    memory_limit: float = parameter(
-        "The bytes for the model and the buffers of a stream. Arrays in memory are used as they are and do not count.",
-        default=2000000000.0,
-        above=0,
-        most=4611686018427387904,
-    )
-    warm_start: bool = parameter(
-        "Whether `fit` starts from the weights of the fit before, which must have had the same classes and features.",
-        default=False,
-    )
-    random_state: int | np.random.RandomState | None = parameter(
-        "The seed of the order of the examples and of the sample. The same integer gives the same model on every "
-        "machine.",
-        default=None,
-        form="int, RandomState or None",
-    )
 
-    classes_: NDArray[Any] = fitted()
+    _HELD_OUT: ClassVar[float] = 0.1  # fraction of the examples that early_stopping holds out
+    _PATIENCE: ClassVar[int] = 5  # passes without a smaller error after which early_stopping ends training
+
     n_features_in_: int = fitted()
-
-    def __sklearn_tags__(self) -> Any:
-        """Sparse input is welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     @with_paragraphs
     def fit(
@@ -266,7 +241,9 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
         X: Any,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
         validation: tuple[Any, ArrayLike] | None = None,
+        certify: bool | Literal["auto"] = "auto",
     ) -> Self:
         """Train on `X` and `y`, or on a stream.
 
@@ -281,18 +258,22 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
         sample_weight : array of shape (n_samples,), optional
             Factors on the loss per example, not negative. The blocks of a stream bring their own.
         validation : (X, y), optional
-            Examples whose error goes into the history after each pass.
+            Held-out examples. Their error is computed after each pass and stored in the history.
+        certify : bool or "auto", default="auto"
+            Whether to compute the objective after each pass, at most fifty times, and a lower bound at the end. If
+            False, and on streams, `result_` holds an estimate made during training. "auto" means True.
 
         [fitted]
         """
+        parameters.certify(certify)
         with next_model(self) as model:
             declare.check(model)
             if brings_labels(X, y):
                 model._check_takes_streams()
                 check_no_weights(sample_weight)
-                outcome = model._fit_stream(X, validation)
+                outcome = model._fit_stream(X, validation, bool(certify))
             else:
-                outcome = model._fit_rows(X, y, sample_weight, validation)
+                outcome = model._fit_rows(X, y, sample_weight, validation, bool(certify))
         self._warn_if_early(outcome)
         return self
 
@@ -371,15 +352,19 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
         return logarithms
 
     def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
-        X = validated(self, X, reset=False)
-        scores: NDArray[np.floating[Any]] = np.asarray(X @ self.coef_.T) + self.intercept_
-        if len(self.classes_) == 1:
-            return scores[:, :1] * 0
-        return scores.ravel() if len(self.classes_) == 2 else scores
+        scores = super()._decisions(X)
+        return scores[:, :1] * 0 if len(self.classes_) == 1 else scores
+
+    def _why_no_stream(self) -> str:
+        if reason := super()._why_no_stream():
+            return reason
+        if self.early_stopping:
+            return "with early_stopping=True, because it makes one pass; early_stopping must be False"
+        return ""
 
     # ---- Training in memory ----
 
-    def _fit_rows(self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any) -> Outcome:
+    def _fit_rows(self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any, certify: bool) -> Outcome:
         X, y = validated(self, X, y, reset=True)
         classes = classes_of(y)
         costs, rest_costs = self._costs(X, y, classes, sample_weight, self.class_weight)
@@ -404,19 +389,19 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
             self._passes_over(len(rows), int(rows.X.nnz if issparse(rows.X) else rows.X.size)),
             shuffled=bool(self.shuffle),
             seed=seed,
-            certify=bool(self.certify),
+            certify=certify,
             t0=self.t0,
             weights=self._weights_before(classes, X),
-            held=rows if self.certify else None,
+            held=rows if certify else None,
             error=None if held_out is None else partial(_error, *held_out, labels),
-            patience=self.n_iter_no_change if self.early_stopping else math.inf,
+            patience=self._PATIENCE if self.early_stopping else math.inf,
         )
         outcome = self._train(GradientTraining(plan), labels, f"{len(rows)} examples, {len(classes)} classes")
         return advised(outcome, rows.X, self)
 
     def _passes_over(self, n_rows: int, n_values: int) -> int:
-        if self.epochs is not None:
-            return self.epochs
+        if self.max_iter is not None:
+            return self.max_iter
         least, most = _PASSES
         return max(least, min(most, round(_VISITS / n_rows), round(_WORK / max(1, n_values))))
 
@@ -440,28 +425,29 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
 
             kept, held_out = train_test_split(
                 np.arange(len(rows)),
-                test_size=self.validation_fraction,
+                test_size=self._HELD_OUT,
                 stratify=rows.labels,
                 random_state=seeds.randint(2**31 - 1),
             )
         except ValueError as error:
             raise ValueError(
-                f"early_stopping cannot hold out validation_fraction={self.validation_fraction} of "
-                f"{len(rows)} examples; give fit a validation set: {error}"
+                f"early_stopping cannot hold out a tenth of {len(rows)} examples: {error}. Give fit a validation set"
             ) from None
         return rows.at(np.sort(kept)), (rows.X[held_out], classes[rows.labels[held_out]])
 
     # ---- Training on a stream ----
 
-    def _fit_stream(self, source: Any, validation: Any) -> Outcome:
+    def _fit_stream(self, source: Any, validation: Any, certify: bool) -> Outcome:
         if self.warm_start:
-            raise ValueError("warm_start acts on arrays only, got True with a stream; go on with partial_fit")
+            raise ParameterError(
+                "warm_start", "must be False with a stream; got True. Continue with partial_fit instead"
+            )
         if self.early_stopping and validation is None:
-            raise ValueError("early_stopping needs validation=(X, y) where X is a stream, got none")
-        epochs = 1 if self.epochs is None else self.epochs
-        if epochs > 1 and not can_be_read_again(source):
+            raise ParameterError("early_stopping", "needs validation=(X, y) if X is a stream; got none")
+        passes = 1 if self.max_iter is None else self.max_iter
+        if passes > 1 and not can_be_read_again(source):
             raise ValueError(
-                f"epochs={epochs} needs a stream that can be read again, such as a file or a list of blocks; got a "
+                f"max_iter={passes} needs a stream that can be read again, such as a file or a list of blocks; got a "
                 f"{type(source).__name__}"
             )
         for name in ("n_features_in_", "feature_names_in_"):
@@ -473,13 +459,13 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
         plan = Plan(
             Problem.of(self),
             partial(self._parts, source, labels),
-            epochs,
+            passes,
             shuffled=bool(self.shuffle),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            certify=bool(self.certify),
+            certify=certify,
             t0=self.t0,
             error=None if held_out is None else partial(_error, *held_out, labels),
-            patience=self.n_iter_no_change if self.early_stopping else math.inf,
+            patience=self._PATIENCE if self.early_stopping else math.inf,
         )
         outcome = self._train(GradientTraining(plan), labels, "a stream")
         check_arrived(labels.listed(), 2, outcome.status, self.time_limit)
@@ -505,7 +491,7 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
             1,
             shuffled=bool(self.shuffle) and is_stream,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)) if first else 0,
-            certify=bool(self.certify),
+            certify=True,
             t0=self.t0,
         )
         return self._train(GradientTraining(plan, machine), labels, "a stream")
@@ -640,7 +626,9 @@ class SGDQNClassifier(TimeLimited, Seeded, ScoringClassifier):
 
     def _check_takes_streams(self) -> None:
         if self.class_weight == "balanced":
-            raise ValueError("class_weight='balanced' needs all examples at once; a stream takes a dict or None")
+            raise ParameterError(
+                "class_weight", "must be a dict or None with a stream; got 'balanced', which needs all examples at once"
+            )
 
     def _check_memory(self, n_labels: int, X: Any) -> None:
         needed = bytes_of_machine(X, n_labels, self.algorithm)

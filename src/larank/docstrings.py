@@ -79,7 +79,7 @@ sample_weight : array of shape (n_samples,), optional
 Returns
 -------
 object
-    The fitted estimator itself. A `TrainingWarning` reports that training ended early; the model is valid then, too.""",
+    The fitted estimator itself. A `TrainingWarning` reports if training ended early; the model is valid.""",
     "path": """\
 Parameters
 ----------
@@ -95,8 +95,8 @@ list of estimators
     "stream": """\
 Calls with parts of a stream give the same model as one call with all of it, if `gamma` is a number and kernel values
 are the same to the last digit. Kernel values made of inner products may differ in the last digit; the models then
-differ as with another seed. A class takes part from its first example on; examples have no effect as long as there is only one
-class. Objectives are not computed from scratch: `result_` has an estimate.
+differ as with another seed. A class takes part from its first example on; examples have no effect as long as there is
+only one class. Objectives are not computed from scratch: `result_` has an estimate.
 
 Parameters
 ----------

@@ -90,9 +90,7 @@ def _values(name: str, values: Any, check: Callable[[str, Any], Any]) -> list[An
         raise ParameterError(name, f"must be a sequence of numbers; got {values!r}") from None
     if not found:
         raise ParameterError(name, "must hold at least one value; got none")
-    for index, value in enumerate(found):
-        check(f"{name}[{index}]", value)
-    return found
+    return [check(f"{name}[{index}]", value) for index, value in enumerate(found)]
 
 
 def _number_or_values(name: str, value: Any) -> None:

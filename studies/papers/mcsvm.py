@@ -13,8 +13,8 @@ from scipy import sparse
 
 from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
-from larank.kernel.problem import Problem
 from larank.declare import parameters_of
+from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.training import Limits, Objectives, train
 from larank.training.progress import Progress

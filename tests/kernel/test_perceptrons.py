@@ -22,11 +22,11 @@ perceptron, passive_aggressive = (
 
 MODELS = {
     "last": perceptron,
-    "average": partial(perceptron, decision="average"),
-    "budget": partial(perceptron, budget=20, margin=0.1),
+    "average": partial(perceptron, average=True),
+    "budget": partial(perceptron, max_support=20, margin=0.1),
     "passive-aggressive": passive_aggressive,
     "squared": partial(passive_aggressive, loss="squared_hinge"),
-    "averaged-squared": partial(passive_aggressive, loss="squared_hinge", decision="average"),
+    "averaged-squared": partial(passive_aggressive, loss="squared_hinge", average=True),
 }
 every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 
@@ -39,7 +39,7 @@ def data(n, k, seed=0, dimensions=4):
 
 
 @pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("decision", ["last", "average"])
+@pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize(
     ("make", "C", "rule"),
     [
@@ -52,13 +52,13 @@ def data(n, k, seed=0, dimensions=4):
         ),
     ],
 )
-def test_it_is_the_algorithm_of_the_thesis_and_weights_are_factors_on_costs(make, C, rule, decision, k):
+def test_it_is_the_algorithm_of_the_thesis_and_weights_are_factors_on_costs(make, C, rule, average, k):
     X, y = data(200, k)
     K, y, weight = rbf_kernel(X, gamma=0.3), in_order_of_arrival(y), np.random.default_rng(0).uniform(0.5, 2, 200)
     history = reference(K, y, C * weight, [np.arange(200)] * 3, rule)
-    expected = history.mean(axis=0) if decision == "average" else history[-1]
+    expected = history.mean(axis=0) if average else history[-1]
     for kernel, some in (("precomputed", K), ("rbf", X)):
-        model = make(kernel, gamma=0.3, decision=decision, shuffle=False, max_iter=3).fit(some, y, sample_weight=weight)
+        model = in_order(make(kernel, gamma=0.3, average=average), some, y, passes=3, sample_weight=weight)
         np.testing.assert_allclose(coefficients(model, 200), expected, atol=1e-9)
         scores = K @ expected
         np.testing.assert_allclose(model.decision_function(some), scores[:, 0] if k == 2 else scores, atol=1e-8)
@@ -67,7 +67,7 @@ def test_it_is_the_algorithm_of_the_thesis_and_weights_are_factors_on_costs(make
 def test_with_a_linear_kernel_it_is_the_perceptron_of_scikit_learn():
     X, y = data(200, 2, seed=3)
     theirs = Perceptron(fit_intercept=False, shuffle=False, max_iter=4, tol=None).fit(X, y)
-    np.testing.assert_allclose(perceptron("linear", shuffle=False, max_iter=4).fit(X, y).coef_, theirs.coef_, rtol=1e-9)
+    np.testing.assert_allclose(in_order(perceptron("linear"), X, y, passes=4).coef_, theirs.coef_, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:.*PassiveAggressive.*:FutureWarning")
@@ -75,10 +75,9 @@ def test_with_a_linear_kernel_it_is_the_perceptron_of_scikit_learn():
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_with_a_linear_kernel_it_is_the_passive_aggressive_classifier_of_scikit_learn(C, loss):
     X, y = data(200, 2, seed=3)
-    alike = {"C": C, "loss": loss, "shuffle": False}
-    theirs = PassiveAggressiveClassifier(**alike, fit_intercept=False, max_iter=4, tol=None).fit(X, y)
-    ours = passive_aggressive("linear", **alike, max_iter=4).fit(X, y)
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-7, atol=1e-9)
+    theirs = PassiveAggressiveClassifier(C=C, loss=loss, fit_intercept=False, shuffle=False, max_iter=4, tol=None)
+    ours = in_order(passive_aggressive("linear", C=C, loss=loss), X, y, passes=4)
+    np.testing.assert_allclose(ours.coef_, theirs.fit(X, y).coef_, rtol=1e-7, atol=1e-9)
 
 
 def test_an_example_at_the_origin_gets_no_coefficient():
@@ -124,7 +123,7 @@ def test_a_stream_counts_what_happened_in_all_calls(make, tmp_path):
     model = make(gamma=0.3).partial_fit(X[:100], y[:100])
     models.save(model, tmp_path / "model")
     model = models.load(tmp_path / "model").partial_fit(X[100:150], y[100:150]).partial_fit(X[150:], y[150:])
-    whole = make(gamma=0.3, shuffle=False).fit(X, y).result_
+    whole = make(gamma=0.3).partial_fit(X, y).result_
     assert model.result_.operations == whole.operations
     assert model.result_.argmax_calls == 200
     assert model.result_.history[-1].online_error == whole.history[-1].online_error
@@ -147,5 +146,5 @@ def test_progress_shows_the_online_error(capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("larank: training Kernel perceptron, rbf, 300 examples, 3 classes, memory limit 2000 MB")
     assert all("online error" in line for line in lines[1:])
-    perceptron(verbose=1, budget=20).fit(X, y)
+    perceptron(verbose=1, max_support=20).fit(X, y)
     assert "kernel values between about" in capsys.readouterr().err

@@ -224,7 +224,7 @@ def test_a_gap_is_reached_in_a_few_passes_of_arg_max(solver, C):
 @pytest.mark.parametrize("solver", ["svmstruct", "svmstruct-1slack"])
 def test_a_violation_bounds_the_gap(solver):
     X, y = matchings()
-    model = StructuredSVC(Matching(), solver, C=5, stop="violation", tol=1e-3, random_state=0).fit(X, y)
+    model = StructuredSVC(Matching(), solver=solver, C=5, stop="violation", tol=1e-3, random_state=0).fit(X, y)
     assert model.result_.status == "converged"
     assert 0 <= model.result_.gap <= 5 * len(y) * 1e-3 * 1.1
     assert model.result_.gap > 1e-8  # not by going on to the end
@@ -317,7 +317,7 @@ def test_an_output_with_the_same_features_takes_all_the_cost():
 
     model = StructuredSVC(Blind(2), C=3, tol=1e-3, random_state=0).fit([0, 0], [0, 1])
     assert model.result_.primal == model.result_.dual == 6
-    assert not StructuredSVC(Blind(2), "passive-aggressive").fit([0, 0], [0, 1]).coef_.any()
+    assert not StructuredSVC(Blind(2), solver="passive-aggressive").fit([0, 0], [0, 1]).coef_.any()
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_an_output_with_the_same_features_takes_all_the_cost():
     [("larank", {}), *product(EXACT, [{"tol": 1e-3}]), *product(EXACT[1:], [{"stop": "violation"}])],
 )
 def test_where_there_is_one_output_there_is_nothing_to_learn(solver, settings):
-    model = StructuredSVC(MulticlassModel(1), solver, **settings).fit(np.ones((3, 2)), [0, 0, 0])
+    model = StructuredSVC(MulticlassModel(1), solver=solver, **settings).fit(np.ones((3, 2)), [0, 0, 0])
     assert model.result_.status == ("converged" if settings else "completed")
     assert model.result_.primal == model.result_.dual == 0
     assert model.predict(np.ones((2, 2))) == [0, 0]
@@ -336,7 +336,8 @@ def test_where_there_is_one_output_there_is_nothing_to_learn(solver, settings):
 def test_a_linear_joint_kernel_makes_the_model_of_joint_features(solver, settings):
     X, y = sequences(10)
     explicit, kernel = (
-        StructuredSVC(model, solver, random_state=0, **settings).fit(X, y) for model in (Enumerated(), WithKernel())
+        StructuredSVC(model, solver=solver, random_state=0, **settings).fit(X, y)
+        for model in (Enumerated(), WithKernel())
     )
     assert kernel.support_vectors_ == explicit.support_vectors_
     np.testing.assert_allclose(kernel.dual_coef_, explicit.dual_coef_, atol=1e-9)
@@ -376,7 +377,9 @@ def test_the_adaptive_schedule_reaches_the_same_optimum_with_a_kernel_and_counts
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_sparse_rows_make_the_model_of_dense_ones(solver):
     X, y = sequences(10)
-    dense, sparse = (StructuredSVC(m, solver, random_state=0).fit(X, y) for m in (Enumerated(), WithSparseRows()))
+    dense, sparse = (
+        StructuredSVC(m, solver=solver, random_state=0).fit(X, y) for m in (Enumerated(), WithSparseRows())
+    )
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-9)
     assert sparse.support_vectors_ == dense.support_vectors_
 
@@ -412,7 +415,7 @@ def test_online_steps_are_those_written_by_hand(solver, average, as_given):
     is_perceptron, phi = solver == "perceptron", Matching().joint_feature
     costs = 0.05 * np.random.default_rng(0).uniform(0.5, 2, len(y))
     given = ({}, None) if is_perceptron else ({"C": 0.05}, costs / 0.05)
-    model = StructuredSVC(Matching(), solver, average=average, max_iter=3, **given[0]).fit(X, y, given[1])
+    model = StructuredSVC(Matching(), solver=solver, average=average, max_iter=3, **given[0]).fit(X, y, given[1])
     w, total, updates = np.zeros(3), np.zeros(3), 0
     for x, truth, c in zip([*X] * 3, [*y] * 3, [*costs] * 3, strict=True):
         answer = Matching().argmax(x, w, None if is_perceptron else truth)
@@ -439,10 +442,10 @@ def test_the_perceptron_needs_no_loss_augmented_argmax_and_the_others_say_so():
             return super().argmax(x, w)
 
     X, y = matchings(10)
-    StructuredSVC(Plain(), "perceptron").fit(X, y)
+    StructuredSVC(Plain(), solver="perceptron").fit(X, y)
     for solver in ("larank", "svmstruct", "svmstruct-1slack", "passive-aggressive"):
         with pytest.raises(NotImplementedError, match="no loss-augmented argmax") as caught:
-            StructuredSVC(Plain(), solver).fit(X, y)
+            StructuredSVC(Plain(), solver=solver).fit(X, y)
         assert "raised by Plain.argmax for example" in caught.value.__notes__[0]
 
 
@@ -450,9 +453,9 @@ def test_the_perceptron_needs_no_loss_augmented_argmax_and_the_others_say_so():
 @pytest.mark.parametrize("model", [Enumerated(), WithKernel()])
 def test_parts_of_a_stream_make_the_model_of_the_whole(solver, model, settings, as_given):
     X, y = sequences(12)
-    whole = StructuredSVC(model, solver, random_state=0, **settings).partial_fit(X, y)
-    fitted = StructuredSVC(model, solver, random_state=0, **settings).fit(X, y)
-    parts = StructuredSVC(model, solver, random_state=0, **settings)
+    whole = StructuredSVC(model, solver=solver, random_state=0, **settings).partial_fit(X, y)
+    fitted = StructuredSVC(model, solver=solver, random_state=0, **settings).fit(X, y)
+    parts = StructuredSVC(model, solver=solver, random_state=0, **settings)
     for first, last in ((0, 1), (1, 5), (5, 12)):
         parts.partial_fit(X[first:last], y[first:last])
         parts = pickle.loads(pickle.dumps(parts)) if first == 1 else parts
@@ -593,7 +596,7 @@ def test_parameters_are_searched():
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_copies_in_files_and_pickles_predict_alike_and_go_on(solver, tmp_path):
     X, y = matchings(40)
-    model = StructuredSVC(ScaledMatching(0.5), solver, random_state=0).fit(X[:20], y[:20])
+    model = StructuredSVC(ScaledMatching(0.5), solver=solver, random_state=0).fit(X[:20], y[:20])
     models.save(model, tmp_path / "model.larank")
     copies = models.load(tmp_path / "model.larank"), pickle.loads(pickle.dumps(model))
     for again in copies:
@@ -687,11 +690,17 @@ class Empty(StructuredModel):
 
 X5, y5 = matchings(5)
 NO_SEQUENCE = "X must be a sequence with an entry per example"
-# Model and solver, examples and outputs, the error and its words, other parameters.
+# Model, examples and outputs, the error and its words, other parameters.
 IMPOSSIBLE = [
     ((Indefinite(),), sequences(5), ValueError, "joint_kernel must be positive semi-definite"),
     ((Crossed(),), sequences(5), ValueError, r"positive semi-definite; \|Phi\(x, y\) - Phi\(x, y'\)\|\^2 is -"),
-    ((WithKernel(), "svmstruct-1slack"), sequences(5), ValueError, "1slack' needs a model with joint_feature"),
+    (
+        (WithKernel(),),
+        sequences(5),
+        ValueError,
+        "1slack' needs a model with joint_feature",
+        {"solver": "svmstruct-1slack"},
+    ),
     ((Empty(),), ([1], [0]), NotImplementedError, "Empty has no joint_feature"),
     ((object(),), ([1], [0]), TypeError, "model must be an instance of a subclass of StructuredModel"),
     ((Matching(),), ([0], [Empty()]), TypeError, r"outputs that are a Empty need a method key\(y\)"),
@@ -724,7 +733,7 @@ def test_what_a_model_lacks_is_told(tmp_path):
     with pytest.raises(TypeError, match="parameter 'model' is a WithKernel"):
         models.save(StructuredSVC(WithKernel()).fit(*sequences(5)), tmp_path / "model.larank")
     for solver in EXACT[1:]:
-        model = StructuredSVC(Matching(), solver)
+        model = StructuredSVC(Matching(), solver=solver)
         assert not hasattr(model, "partial_fit")
         with pytest.raises(AttributeError, match=r"needs all examples at once.*'larank' or 'perceptron'"):
             model.partial_fit(X5, y5)

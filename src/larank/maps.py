@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core, declare
-from larank.base import FEATURES, Estimator, absent, validated
+from larank.base import FEATURES, Estimator, absent
 from larank.blocks import Batch, Provider, check_gram, provider_for
 from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_sparse
 from larank.blocks.lowrank import (
@@ -46,6 +46,7 @@ from larank.declare import LARGEST_COUNT, fitted, parameter
 from larank.docstrings import with_paragraphs
 from larank.parameters import Kernelized, not_zero
 from larank.publishing import next_model, of_one_model
+from larank.validation import validated
 
 _Array = NDArray[Any]
 _Float = NDArray[np.float64]

@@ -38,6 +38,21 @@ def data(n, k, seed=0, dimensions=4):
     return 1.5 * random.normal(size=(k, dimensions))[y] + random.normal(size=(n, dimensions)), y
 
 
+def orders_of(n, passes):
+    """The orders of the passes of a model with random_state=0."""
+    random = np.random.RandomState(0)
+    random.randint(2**31 - 1)  # for the session
+    random = np.random.RandomState(random.randint(2**31 - 1))
+    first = random.permutation(n)
+    return [first, *(random.permutation(first) for _ in range(passes - 1))]
+
+
+def four_passes(model, X, y):
+    for _ in range(4):
+        model.partial_fit(X, y)
+    return model
+
+
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize(
@@ -53,12 +68,13 @@ def data(n, k, seed=0, dimensions=4):
     ],
 )
 def test_it_is_the_algorithm_of_the_thesis_and_weights_are_factors_on_costs(make, C, rule, average, k):
-    X, y = data(200, k)
-    K, y, weight = rbf_kernel(X, gamma=0.3), in_order_of_arrival(y), np.random.default_rng(0).uniform(0.5, 2, 200)
-    history = reference(K, y, C * weight, [np.arange(200)] * 3, rule)
+    (X, y), orders = data(200, k), orders_of(200, passes=3)
+    y[orders[0]] = in_order_of_arrival(y[orders[0]])
+    K, weight = rbf_kernel(X, gamma=0.3), np.random.default_rng(0).uniform(0.5, 2, 200)
+    history = reference(K, y, C * weight, orders, rule)
     expected = history.mean(axis=0) if average else history[-1]
     for kernel, some in (("precomputed", K), ("rbf", X)):
-        model = in_order(make(kernel, gamma=0.3, average=average), some, y, passes=3, sample_weight=weight)
+        model = make(kernel, gamma=0.3, average=average, max_iter=3).fit(some, y, sample_weight=weight)
         np.testing.assert_allclose(coefficients(model, 200), expected, atol=1e-9)
         scores = K @ expected
         np.testing.assert_allclose(model.decision_function(some), scores[:, 0] if k == 2 else scores, atol=1e-8)
@@ -67,7 +83,7 @@ def test_it_is_the_algorithm_of_the_thesis_and_weights_are_factors_on_costs(make
 def test_with_a_linear_kernel_it_is_the_perceptron_of_scikit_learn():
     X, y = data(200, 2, seed=3)
     theirs = Perceptron(fit_intercept=False, shuffle=False, max_iter=4, tol=None).fit(X, y)
-    np.testing.assert_allclose(in_order(perceptron("linear"), X, y, passes=4).coef_, theirs.coef_, rtol=1e-9)
+    np.testing.assert_allclose(four_passes(perceptron("linear"), X, y).coef_, theirs.coef_, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:.*PassiveAggressive.*:FutureWarning")
@@ -76,7 +92,7 @@ def test_with_a_linear_kernel_it_is_the_perceptron_of_scikit_learn():
 def test_with_a_linear_kernel_it_is_the_passive_aggressive_classifier_of_scikit_learn(C, loss):
     X, y = data(200, 2, seed=3)
     theirs = PassiveAggressiveClassifier(C=C, loss=loss, fit_intercept=False, shuffle=False, max_iter=4, tol=None)
-    ours = in_order(passive_aggressive("linear", C=C, loss=loss), X, y, passes=4)
+    ours = four_passes(passive_aggressive("linear", C=C, loss=loss), X, y)
     np.testing.assert_allclose(ours.coef_, theirs.fit(X, y).coef_, rtol=1e-7, atol=1e-9)
 
 

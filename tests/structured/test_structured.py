@@ -692,8 +692,8 @@ X5, y5 = matchings(5)
 NO_SEQUENCE = "X must be a sequence with an entry per example"
 # Model, examples and outputs, the error and its words, other parameters.
 IMPOSSIBLE = [
-    ((Indefinite(),), sequences(5), ValueError, "joint_kernel must be positive semi-definite"),
-    ((Crossed(),), sequences(5), ValueError, r"positive semi-definite; \|Phi\(x, y\) - Phi\(x, y'\)\|\^2 is -"),
+    (Indefinite(), sequences(5), ValueError, "joint_kernel must be positive semi-definite"),
+    (Crossed(), sequences(5), ValueError, r"positive semi-definite; \|Phi\(x, y\) - Phi\(x, y'\)\|\^2 is -"),
     (
         (WithKernel(),),
         sequences(5),
@@ -701,15 +701,15 @@ IMPOSSIBLE = [
         "1slack' needs a model with joint_feature",
         {"solver": "svmstruct-1slack"},
     ),
-    ((Empty(),), ([1], [0]), NotImplementedError, "Empty has no joint_feature"),
-    ((object(),), ([1], [0]), TypeError, "model must be an instance of a subclass of StructuredModel"),
-    ((Matching(),), ([0], [Empty()]), TypeError, r"outputs that are a Empty need a method key\(y\)"),
-    ((Matching(),), (X5, y5[:4]), ValueError, "X and y must be equally long, got 5 and 4"),
-    ((Matching(),), ([], []), ValueError, "at least one example, got none"),
-    *(((Matching(),), (X, y5), TypeError, NO_SEQUENCE) for X in (iter(X5), "text", {0: X5[0]}, 3, np.array(3.0))),
-    ((Matching(),), (X5, y5, [1, 2]), ValueError, "sample_weight must have one entry per example, 5; got shape"),
-    ((MulticlassModel(2),), ([[1.0]], [2]), ValueError, "labels must be whole numbers from 0 to 1, got 2"),
-    *(((changed(**methods),), matchings(100), ValueError, message, more) for methods, more, message in BROKEN),
+    (Empty(), ([1], [0]), NotImplementedError, "Empty has no joint_feature"),
+    (object(), ([1], [0]), TypeError, "model must be an instance of a subclass of StructuredModel"),
+    (Matching(), ([0], [Empty()]), TypeError, r"outputs that are a Empty need a method key\(y\)"),
+    (Matching(), (X5, y5[:4]), ValueError, "X and y must be equally long, got 5 and 4"),
+    (Matching(), ([], []), ValueError, "at least one example, got none"),
+    *((Matching(), (X, y5), TypeError, NO_SEQUENCE) for X in (iter(X5), "text", {0: X5[0]}, 3, np.array(3.0))),
+    (Matching(), (X5, y5, [1, 2]), ValueError, "sample_weight must have one entry per example, 5; got shape"),
+    (MulticlassModel(2), ([[1.0]], [2]), ValueError, "labels must be whole numbers from 0 to 1, got 2"),
+    *((changed(**methods), matchings(100), ValueError, message, more) for methods, more, message in BROKEN),
 ]
 
 
@@ -717,7 +717,7 @@ IMPOSSIBLE = [
 def test_models_and_data_that_cannot_be_are_told(row):
     model, data, error, message, *parameters = row
     with pytest.raises(error, match=message):
-        StructuredSVC(*model, random_state=0, **dict(*parameters)).fit(*data)
+        StructuredSVC(model, random_state=0, **dict(*parameters)).fit(*data)
 
 
 def test_a_batch_is_answered_one_by_one_by_default():

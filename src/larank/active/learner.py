@@ -28,10 +28,10 @@ from larank.active.record import (
     lessons,
     plain,
 )
-from larank.base import on_host
 from larank.data import models
 from larank.kernel.selection import Pool, Random, Strategy, strategy_named, uncertainty_margin
 from larank.training import on_interrupt, raises, random_state_of, set_random_state
+from larank.validation import on_host
 
 _Index = NDArray[np.int64]
 _Float = NDArray[np.float64]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 
-from larank.base import example_costs
+from larank.costs import example_costs
 from larank.kernel.machine import OnlineClassifier, Settings, Targets, united_labels
 from larank.sparse import check_sparse
 

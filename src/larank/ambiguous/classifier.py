@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import _num_samples
 
 from larank.ambiguous.candidates import Candidates, GivenSets, is_matrix, number_sets
-from larank.base import of_streams, on_host
+from larank.base import of_streams
 from larank.data.models import persistable, persistable_value
 from larank.data.schema import RANDOM_STATE, csr, floats, instance, integer, number, row
 from larank.declare import ParameterError, parameter
@@ -38,6 +38,7 @@ from larank.kernel.machine import (
 from larank.parameters import Stopping
 from larank.publishing import of_one_model
 from larank.training import FromScratch, ObjectiveValues, Outcome
+from larank.validation import on_host
 
 
 @persistable_value

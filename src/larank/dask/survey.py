@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
 
-from larank.base import check_several_classes, check_weights, class_factors, validated
+from larank.costs import check_weights, class_factors
+from larank.validation import check_several_classes, validated
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larank import _core
-from larank.base import hard_objective, smallest_margin
 from larank.blocks import Provider
 from larank.blocks.provider import pieces, row_nbytes, rows_of
+from larank.costs import hard_objective, smallest_margin
 from larank.kernel import rounding
 from larank.kernel.machine import ROWS_AT_ONCE, CertificateTrial, Expansion, Machine, session_class
 from larank.kernel.newton import Newton

@@ -13,22 +13,14 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_random_state
 
 from larank import declare, parameters
-from larank.base import (
-    advised,
-    check_two_classes,
-    checked_label_costs,
-    classes_of,
-    example_costs,
-    functions,
-    hardened,
-    unfitted,
-)
+from larank.base import functions, unfitted
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.device import DeviceArray
 from larank.blocks.kernels import Kernel, ProductKernel
 from larank.blocks.provider import rows_of
 from larank.blocks.shared import SharedProvider, SharedValues, matrix_nbytes
+from larank.costs import check_two_classes, checked_label_costs, example_costs, hardened
 from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.schema import Schema, csr, floats, number
@@ -53,6 +45,7 @@ from larank.publishing import next_model
 from larank.training import CheckpointFile, CheckpointRequest, Interrupt, Limits, Outcome, first_interrupt, train
 from larank.training.progress import progress_for
 from larank.training.result import Result
+from larank.validation import advised, classes_of
 
 # What to say where a training ends for lack of it.
 PRECISION = {

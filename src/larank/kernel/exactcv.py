@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from larank import declare, parameters
-from larank.base import check_two_classes, example_costs, unfitted
+from larank.base import unfitted
 from larank.blocks import Provider, provider_for
 from larank.blocks.definite import indefinite_values
 from larank.blocks.kernels import Kernel, PrecomputedKernel, kernel_for, with_bias
 from larank.blocks.provider import pieces
 from larank.blocks.shared import SharedProvider, SharedValues, matrix_nbytes
+from larank.costs import check_two_classes, example_costs
 from larank.crossvalidation import (
     Examples,
     Fold,

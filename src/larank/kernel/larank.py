@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from larank.base import checked_label_costs, functions, hard_objective, smallest_margin
+from larank.base import functions
+from larank.costs import checked_label_costs, hard_objective, smallest_margin
 from larank.data.models import persistable
 from larank.data.schema import RANDOM_STATE, csr, floats, number, row, several
 from larank.declare import ParameterError, parameter

@@ -20,7 +20,8 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core
-from larank.base import functions, hard_objective
+from larank.base import functions
+from larank.costs import hard_objective
 from larank.data.models import persistable
 from larank.data.schema import floats, labels
 from larank.declare import ParameterError, Value, parameter

@@ -29,21 +29,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_n_features
 
 from larank import _core, declare, parameters
-from larank.base import (
-    FEATURES,
-    ScoringClassifier,
-    advised,
-    check_same_type,
-    check_two_classes,
-    classes_of,
-    example_costs,
-    functions,
-    hardened,
-    held_out_examples,
-    of_streams,
-    on_host,
-    validated,
-)
+from larank.base import FEATURES, ScoringClassifier, functions, of_streams
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.device import DeviceArray, device_scores, on_device
@@ -51,6 +37,7 @@ from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_bytes,
 from larank.blocks.provider import BYTES, length, precision, row_nbytes, rows_of
 from larank.blocks.ranges import LARGEST, check_features
 from larank.blocks.workers import blas_threads
+from larank.costs import check_two_classes, example_costs, hardened
 from larank.data.files import PathLike
 from larank.data.schema import (
     RESULT,
@@ -93,6 +80,7 @@ from larank.training import (
     train,
     warn_if_early,
 )
+from larank.validation import advised, check_same_type, classes_of, held_out_examples, on_host, validated
 
 _Float = NDArray[np.float64]
 _Scorer = Callable[[NDArray[np.int64]], _Float]

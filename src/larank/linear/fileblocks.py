@@ -38,8 +38,8 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_random_state
 
 from larank._core import MemoryLimitError, trim_heap
-from larank.base import check_weights, class_factors, validated
 from larank.blocks.ranges import LARGEST_COST
+from larank.costs import check_weights, class_factors
 from larank.data.ahead import arrived
 from larank.data.files import DiskLimitError, TemporaryFolder, file_to_write, temporary_folder
 from larank.data.rowstore import RowStore, StoredRows, place_of
@@ -70,6 +70,7 @@ from larank.training import (
 )
 from larank.training.progress import progress_for
 from larank.training.result import Result
+from larank.validation import validated
 
 _PASSES = 3  # over a block that was read
 _STRIPES = 16  # of a block

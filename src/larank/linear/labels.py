@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from larank.base import check_same_type
+from larank.validation import check_same_type
 
 
 class StreamLabels:

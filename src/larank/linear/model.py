@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from larank.base import FEATURES, ScoringClassifier, functions, validated
+from larank.base import FEATURES, ScoringClassifier, functions
 from larank.data.schema import RESULT, Schema, floats, integer, labels
 from larank.declare import fitted
+from larank.validation import validated
 
 # The fitted attributes that predictions are made of; a file of a model holds them.
 FITTED_LINEARLY: Schema = {

@@ -14,16 +14,9 @@ from scipy.special import softmax
 from sklearn.utils import check_random_state
 
 from larank import declare, parameters
-from larank.base import (
-    advised,
-    available_unless,
-    check_two_classes,
-    classes_of,
-    example_costs,
-    unfitted,
-    validated,
-)
+from larank.base import available_unless, unfitted
 from larank.blocks.workers import Workers, blas_threads
+from larank.costs import check_two_classes, example_costs
 from larank.data.models import persistable
 from larank.declare import Declared, Value, parameter
 from larank.docstrings import with_paragraphs
@@ -36,6 +29,7 @@ from larank.publishing import next_model, of_one_model
 from larank.training import CertificateWarning, Limits, Outcome, train, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
+from larank.validation import advised, classes_of, validated
 
 
 def _why_no_probabilities(model: Any) -> str:

@@ -13,18 +13,10 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_random_state
 
 from larank import _core, declare, parameters
-from larank.base import (
-    advised,
-    check_two_classes,
-    classes_of,
-    example_costs,
-    hardened,
-    smallest_margin,
-    unfitted,
-    validated,
-)
+from larank.base import unfitted
 from larank.blocks.ranges import squared_norms
 from larank.blocks.workers import Workers
+from larank.costs import check_two_classes, example_costs, hardened, smallest_margin
 from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.stream import brings_labels, check_no_weights
@@ -49,6 +41,7 @@ from larank.training import (
 )
 from larank.training.progress import progress_for
 from larank.training.result import Result
+from larank.validation import advised, classes_of, validated
 
 _ROUNDING_OF_MARGINS = 1e-6
 

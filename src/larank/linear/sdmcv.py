@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from larank import declare
-from larank.base import classes_of, example_costs, unfitted, validated
+from larank.base import unfitted
+from larank.costs import example_costs
 from larank.crossvalidation import (
     Examples,
     Fold,
@@ -24,6 +25,7 @@ from larank.crossvalidation import (
 )
 from larank.linear.sdm import LinearMulticlassSVC
 from larank.training import Outcome
+from larank.validation import classes_of, validated
 
 _Float = NDArray[np.float64]
 

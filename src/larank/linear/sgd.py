@@ -18,17 +18,8 @@ from sklearn.utils import check_random_state
 
 from larank import declare, parameters
 from larank._core import MemoryLimitError
-from larank.base import (
-    advised,
-    available_unless,
-    check_two_classes,
-    classes_of,
-    example_costs,
-    functions,
-    held_out_examples,
-    of_streams,
-    validated,
-)
+from larank.base import available_unless, functions, of_streams
+from larank.costs import check_two_classes, example_costs
 from larank.data.models import persistable
 from larank.data.schema import (
     Scope,
@@ -62,6 +53,7 @@ from larank.publishing import next_model, of_one_model
 from larank.training import Limits, Looks, Outcome, check_arrived, train, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
+from larank.validation import advised, classes_of, held_out_examples, validated
 
 _VISITS = 1_000_000  # visits of examples in a fit without max_iter, if the data are small
 _WORK = 1_000_000_000  # multiply-adds of such a fit

@@ -39,10 +39,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
 from larank import _core
-from larank.base import on_host
 from larank.data.columns import ConllFile, checked_columns, default_columns
 from larank.sequence.sequences import Sequences
 from larank.sparse import sound_csr
+from larank.validation import on_host
 
 CHUNKING: tuple[str, ...] = (
     *(f"word[{k}]" for k in range(-2, 3)),

@@ -19,8 +19,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core, declare, parameters
-from larank.base import Estimator, absent, check_several_classes, example_costs, of_streams
+from larank.base import Estimator, absent, of_streams
 from larank.blocks.workers import Workers, blas_threads
+from larank.costs import example_costs
 from larank.data.columns import ConllFile, read_conll
 from larank.data.files import PathLike
 from larank.data.models import persistable
@@ -64,6 +65,7 @@ from larank.training import (
     train,
     warn_if_early,
 )
+from larank.validation import check_several_classes
 
 _MOST_PASSES = 1000  # with `tol`
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from larank.base import on_host
 from larank.blocks.provider import read_only
 from larank.sparse import sound_csr
+from larank.validation import on_host
 
 
 @dataclass(frozen=True, slots=True)

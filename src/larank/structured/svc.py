@@ -13,7 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import declare, parameters
-from larank.base import Estimator, example_costs, of_streams, on_host
+from larank.base import Estimator, of_streams
+from larank.costs import example_costs
 from larank.data.models import persistable
 from larank.data.schema import (
     RESULT,
@@ -43,6 +44,7 @@ from larank.structured.solver import OnlineSolver, Solver, Support, Visits
 from larank.structured.togap import PassThenRounds
 from larank.structured.weights import CachedExpansion, FeatureWeights, KernelExpansion, Vector, Weights
 from larank.training import Limits, Outcome, Result, progress_for, train, warn_if_early
+from larank.validation import on_host
 
 _BATCH: Mapping[str, type[CuttingPlanes]] = {"svmstruct": NSlack, "svmstruct-1slack": OneSlack}
 _PERCEPTRONS: Mapping[str, type[StepPerExample]] = {"perceptron": Perceptron, "passive-aggressive": PassiveAggressive}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from larank.base import on_host
 from larank.data.tables import library
+from larank.validation import on_host
 
 if TYPE_CHECKING:
     import polars

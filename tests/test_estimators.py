@@ -737,15 +737,6 @@ def test_going_on_with_a_precomputed_kernel_needs_the_stream(case):
                 other.partial_fit(np.hstack([K, K]), y)
 
 
-@classifier_streams
-def test_a_copy_goes_on_with_new_classes(case):
-    model = case.make().fit(X[y > 0], names[y[y > 0]])
-    model = pickle.loads(pickle.dumps(model))
-    model.partial_fit(X, names[y])
-    np.testing.assert_array_equal(model.classes_, np.unique(names))
-    assert_valid(model, X, y)
-
-
 UNMAPPED = {"PrimalMulticlassSVC": {"feature_map": None}}
 
 
@@ -834,17 +825,23 @@ def test_sparse_examples_and_single_precision_make_nearly_the_same_model(case):
 
 @kernel_machines
 def test_support_vectors_are_the_examples_and_scores_the_sum_over_them(case):
-    for form in (np.asarray, sparse.csr_matrix):
-        for kernel in ("rbf", "linear"):
-            model = case.make_of_coefficients(kernel=kernel).fit(form(X), y)
-            assert sparse.issparse(model.support_vectors_) == (form is not np.asarray)
-            kept = checks.plain(model.support_vectors_)
-            np.testing.assert_array_equal(kept, X[model.support_])
-            values = gram(X, kept) if kernel == "rbf" else X @ kept.T
-            assert_near(model.decision_function(form(X)), scores_of_sum(model, values), 1e-9)
-            assert hasattr(model, "coef_") == (kernel == "linear")
-            if kernel == "linear":
-                assert_near(model.coef_, getattr(model, "scale_", 1.0) * expansion(model).T @ kept, 1e-9)
+    ways = ((np.asarray, y, 1e-9), (sparse.csr_matrix, y, 1e-9), (np.float32, y % 2, 1e-5))
+    for (form, labels, close), kernel in product(ways, ("rbf", "linear")):
+        some = form(X)
+        model = case.make_of_coefficients(kernel=kernel).fit(some, labels)
+        assert sparse.issparse(model.support_vectors_) == sparse.issparse(some)
+        kept, found = checks.plain(model.support_vectors_), model.decision_function(some)
+        np.testing.assert_array_equal(kept, checks.plain(some)[model.support_])
+        values = gram(X, kept) if kernel == "rbf" else X @ kept.T
+        if len(model.classes_) == 3:
+            assert_near(found, scores_of_sum(model, values), close)
+        assert hasattr(model, "coef_") == (kernel == "linear")
+        if kernel == "linear":
+            for each_ in (model, case.make(kernel=kernel).fit(some, labels)):  # of averaged weights, too
+                f = checks.plain(some) @ each_.coef_.T + getattr(each_, "intercept_", 0.0)
+                assert_near(each_.decision_function(some).ravel(), f.ravel(), max(close, 1e-5))
+            if len(model.classes_) == 3:
+                assert_near(model.coef_, getattr(model, "scale_", 1.0) * expansion(model).T @ kept, close)
     model = case.make(kernel="precomputed").fit(K, y)
     assert_near(model.decision_function(K), scores_of_sum(model, K[:, model.support_]), 1e-9)
 
@@ -852,17 +849,6 @@ def test_support_vectors_are_the_examples_and_scores_the_sum_over_them(case):
 def scores_of_sum(model, values):
     """Return the scores of the examples that have these kernel values with the support vectors."""
     return getattr(model, "scale_", 1.0) * values @ expansion(model) + getattr(model, "intercept_", 0.0)
-
-
-@kernel_machines
-@pytest.mark.parametrize(("classes", "dtype"), [(2, np.float32), (3, np.float64)])
-def test_the_weights_of_a_linear_kernel_and_the_intercept_give_the_decision_function(case, classes, dtype, tmp_path):
-    some = X[y < classes].astype(dtype)
-    model = case.make(kernel="linear").fit(some, y[y < classes])
-    larank.save(model, tmp_path / "model.larank")
-    for each_ in (model, larank.load(tmp_path / "model.larank")):
-        f = some @ each_.coef_.T + getattr(each_, "intercept_", 0.0)
-        assert_near(each_.decision_function(some).ravel(), f.ravel(), 1e-5)
 
 
 @kernel_machines
@@ -910,33 +896,24 @@ LABELS = [
     np.array([-5, 1000, 7]),
     np.array([2**53, 2**53 + 1, 2**53 + 2]),
     np.array([3, 1, 2], dtype=np.uint8),
+    np.array([False, True]),
 ]
 
 
 @readers(lambda case: case.is_classifier)
 def test_labels_may_be_anything_that_can_be_told_apart(case):
     for labels, (call, train) in product(LABELS, case.calls()):
-        order = np.argsort(np.argsort(labels))
+        order, which = np.argsort(np.argsort(labels)), y % len(labels)
         if call != "path":
-            plain, model = train(case.make(), X, order[y]), train(case.make(), X, labels[y])
+            plain, model = train(case.make(), X, order[which]), train(case.make(), X, labels[which])
             np.testing.assert_array_equal(model.classes_, np.unique(labels))
             assert model.classes_.dtype == labels.dtype
             np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
             np.testing.assert_array_equal(model.predict(X), np.sort(labels)[plain.predict(X)])
         if call == "partial_fit":
-            model = case.make().partial_fit(X[:30], labels[y[:30]]).partial_fit(X[30:], labels[y[30:]])
+            model = case.make().partial_fit(X[:30], labels[which[:30]]).partial_fit(X[30:], labels[which[30:]])
             assert model.classes_.dtype == labels.dtype
-            assert model.score(X, labels[y]) > 0.5
-
-
-@readers(lambda case: case.is_classifier)
-def test_boolean_labels_are_two_classes(case):
-    for call, train in case.calls():
-        if call != "path":
-            model = train(case.make(), X, y == 0)
-            assert model.predict(X).dtype == bool
-            assert model.decision_function(X).shape == (60,)
-            assert model.score(X, y == 0) > 0.6
+            assert model.score(X, labels[which]) > 0.5
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -1212,11 +1189,11 @@ def test_parts_of_a_stream_may_differ_in_layout_and_precision(case):
 
 
 @classifier_streams
-def test_a_first_part_may_hold_one_class_and_others_join_one_after_another(case):
+def test_a_first_part_may_hold_one_class_and_others_join_one_after_another_in_copies_too(case):
     order = np.argsort(2 - y, kind="stable")
     model = case.make()
     for seen, rows in enumerate(splits(60, 20, 40), start=1):
-        model.partial_fit(X[order[rows]], names[y[order[rows]]])
+        model = pickle.loads(pickle.dumps(model)).partial_fit(X[order[rows]], names[y[order[rows]]])
         np.testing.assert_array_equal(model.classes_, np.unique(names[y[order[: rows[-1] + 1]]]))
         if seen == 1:
             np.testing.assert_array_equal(model.predict(X), np.full(60, names[2]))

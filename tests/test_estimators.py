@@ -633,9 +633,16 @@ def test_the_example_of_the_documentation_is_true(module):
 # Copies and files
 
 
-def copies(model, path):
+def through_a_file(model, path):
     larank.save(model, path)
-    return {"pickle": pickle.loads(pickle.dumps(model)), "deepcopy": copy.deepcopy(model), "file": larank.load(path)}
+    return larank.load(path)
+
+
+COPIES = {
+    "pickle": lambda model, path: pickle.loads(pickle.dumps(model)),
+    "deepcopy": lambda model, path: copy.deepcopy(model),
+    "file": through_a_file,
+}
 
 
 def trained(case):
@@ -650,37 +657,19 @@ def trained(case):
 @every_estimator
 def test_copies_and_saved_models_are_the_same_model(case, tmp_path):
     for model, some in trained(case):
-        for how, other in copies(model, tmp_path / "model.larank").items():
+        expected = np.asarray(scores(model, some), object)
+        for how, copied in COPIES.items():
+            other = copied(model, tmp_path / "model.larank")
             assert type(other) is case.estimator
             assert other.get_params() == model.get_params()
             assert repr(getattr(other, "result_", None)) == repr(getattr(model, "result_", None))
             assert_same_model(other, model, but=LEFT_OUT.get(case.estimator.__name__, ()) if how == "file" else ())
-            np.testing.assert_array_equal(
-                np.asarray(scores(other, some), object), np.asarray(scores(model, some), object)
-            )
+            np.testing.assert_array_equal(np.asarray(scores(other, some), object), expected)
 
 
 # A file of a linear model holds what predicts.
 _OF_DUAL = ("dual_coef_", "costs_", "rest_costs_", "support_")
 LEFT_OUT = {"LinearMulticlassSVC": _OF_DUAL, "LinearMulticlassSVCCV": _OF_DUAL}
-
-
-@streams
-def test_training_goes_on_from_fitted_copied_and_saved_models(case, tmp_path):
-    some, labels = case.data
-    half = len(labels) // 2
-    first, second = np.arange(half), np.arange(half, len(labels))
-    for begin in ("fit", "partial_fit"):
-        model = getattr(case.make(), begin)(part(some, first), part(labels, first))
-        others = copies(model, tmp_path / "model.larank")
-        before = scores(model, some)
-        for other in others.values():
-            other.partial_fit(part(some, second), part(labels, second))
-            assert_valid(other, some, labels)
-            assert_same_model(other, others["pickle"])
-        np.testing.assert_array_equal(np.asarray(scores(model, some), object), np.asarray(before, object))
-        model.partial_fit(part(some, second), part(labels, second))
-        assert_valid(model, some, labels)
 
 
 @streams
@@ -691,18 +680,23 @@ def test_going_on_after_load_is_exact_and_parts_make_the_model_of_one_call(case,
     if case.has_kernel:
         ways = [({"kernel": "laplacian"}, X)]
         ways += [({"kernel": "linear"}, form(X)) for form in (np.asarray, sparse.csr_matrix) if keeps_weights(case)]
-    for parameters, some in ways:
-        straight, detoured = case.make(**parameters), case.make(**parameters)
-        cuts = splits(len(labels), *(len(labels) * part // 6 for part in range(1, 6)))
-        for number, rows in enumerate(cuts):
-            for each_ in (straight, detoured):
-                each_.partial_fit(part(some, rows), part(labels, rows), **announced(case, labels))
+    first, *cuts = splits(len(labels), *(len(labels) * part // 5 for part in range(1, 5)))
+    for (parameters, some), begin in ((ways[0], "fit"), *((way, "partial_fit") for way in ways)):
+        known = announced(case, labels) if begin == "partial_fit" else {}
+        straight, detoured = (
+            getattr(case.make(**parameters), begin)(part(some, first), part(labels, first), **known) for _ in range(2)
+        )
+        for rows, how in zip(cuts, ("file", None, "deepcopy", "pickle"), strict=True):  # None: two calls in a row
+            original, alone = detoured, contextlib.nullcontext()
+            if how:
+                detoured, alone = COPIES[how](original, tmp_path / "model.larank"), unchanged(original, some)
+            with alone:
+                for each_ in (straight, detoured):
+                    each_.partial_fit(part(some, rows), part(labels, rows))
             assert_same_model(detoured, straight)
-            if number % 3 != 2:  # and now and then two calls in a row
-                detoured = copies(detoured, tmp_path / "model.larank")["file" if number % 3 else "pickle"]
-        assert_same_model(detoured, straight)
-        if case.has_kernel:
-            whole = case.make(**parameters).partial_fit(some, labels, **announced(case, labels))
+        assert_valid(detoured, some, labels)
+        if case.has_kernel and begin == "partial_fit":
+            whole = case.make(**parameters).partial_fit(some, labels, **known)
             assert_same_model(straight, whole, but=ESTIMATED)
 
 
@@ -1092,6 +1086,9 @@ def test_a_stream_in_any_parts_makes_the_model_of_one_call_and_of_fit(case, cuts
         model.partial_fit(block, part(labels, rows), **announced(case, labels))
     assert_same_model(model, whole, but=("n_features_in_", *ESTIMATED), atol=None if case.has_kernel else 1e-12)
     assert model.result_.iterations == 1
+    if case.has_kernel and case.objective:
+        assert model.result_.operations == whole.result_.operations
+        assert model.result_.argmax_calls == whole.result_.argmax_calls
 
 
 def keeps_weights(case):
@@ -1129,16 +1126,6 @@ def test_a_worker_process_fits_and_predicts_without_a_warning(case, monkeypatch)
         predicted = model.predict(X) if is_classifier(model) else model.transform(X)
         again = case.make(n_jobs=2).fit(X, y)
         np.testing.assert_array_equal(again.predict(X) if is_classifier(model) else again.transform(X), predicted)
-
-
-@those(lambda case: case.has_kernel and case.streams and case.objective)
-def test_operations_are_those_of_the_stream_and_of_the_last_finish_in_however_many_calls(case):
-    whole = case.make(kernel="precomputed").partial_fit(K, y)
-    model = case.make(kernel="precomputed")
-    for rows in splits(60, *range(2, 60, 2)):
-        model.partial_fit(K[rows], y[rows], **announced(case, y))
-    assert model.result_.operations == whole.result_.operations
-    assert model.result_.argmax_calls == whole.result_.argmax_calls
 
 
 @kernel_streams

@@ -30,7 +30,7 @@ SIDE = 28
 C, GAMMA = 1000.0, 0.005  # [larank] section 4.1, of pixels in [-1, 1]
 PARTS = ("stream", "exact", "covtype", "predict")
 FORESTS = COVTYPE_TRAIN, 100_000  # rows for the device, and for the compiled machine
-QUICK = {"rows": 600, "digits": 400, "batch": 300, "parts": PARTS, "tol": 0.01, "forests": (1000, 500), "patterns": 500}
+QUICK = {"rows": 600, "digits": 400, "batch": 300, "parts": PARTS, "tol": 0.01, "forests": (600, 300), "patterns": 500}
 FOREST_C, FOREST_GAMMA = 3.0, 0.3  # of standardised columns; the best of six pairs on 20 000 rows
 MADE_AT_ONCE = 1 << 14  # digits, each of which takes some 100 kB on the way
 # Of the deformations: the grid of the elastic ones has a point every so many pixels, and they move a pixel by so much

@@ -1,13 +1,8 @@
 """Selection strategies, the pool they draw from, and the learner that asks for labels."""
 
-from __future__ import annotations
-
 import copy
 import re
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas
@@ -41,7 +36,7 @@ from larank.kernel.selection import (
 MARGINS = st.lists(st.integers(0, 9).map(lambda tenth: tenth / 5), min_size=1, max_size=30)
 
 
-def pool(size: int, seed: int = 0) -> Pool:
+def pool(size, seed=0):
     return Pool(size, np.random.RandomState(seed))
 
 
@@ -49,7 +44,7 @@ def pool(size: int, seed: int = 0) -> Pool:
 
 
 @given(st.integers(2, 6), st.integers(1, 8), st.integers(0, 1000))
-def test_margins_are_those_of_sorted_scores_and_of_all_other_classes(classes: int, examples: int, seed: int) -> None:
+def test_margins_are_those_of_sorted_scores_and_of_all_other_classes(classes, examples, seed):
     random = np.random.RandomState(seed)
     scores = random.randint(-3, 4, (examples, classes)) / 2  # with ties
     labels = random.randint(classes, size=examples)
@@ -61,14 +56,14 @@ def test_margins_are_those_of_sorted_scores_and_of_all_other_classes(classes: in
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 1)])
-def test_binary_margins_are_those_of_the_scores_minus_and_plus_half_f(shape: tuple[int, ...]) -> None:
+def test_binary_margins_are_those_of_the_scores_minus_and_plus_half_f(shape):
     f, labels = np.array([-2.0, 0.5, 0.0, 3.0]), np.array([0, 0, 1, 1])
     scores = np.column_stack([-f / 2, f / 2])
     assert uncertainty_margin(f.reshape(shape)).tolist() == uncertainty_margin(scores).tolist() == [2, 0.5, 0, 3]
     assert label_margin(f.reshape(shape), labels).tolist() == label_margin(scores, labels).tolist() == [2, -0.5, 0, 3]
 
 
-def test_the_uncertainty_margin_is_the_label_margin_of_the_prediction() -> None:
+def test_the_uncertainty_margin_is_the_label_margin_of_the_prediction():
     scores = np.random.RandomState(0).randn(40, 5)
     scores.setflags(write=False)
     assert np.array_equal(uncertainty_margin(scores), label_margin(scores, scores.argmax(axis=1)))
@@ -78,15 +73,15 @@ def test_the_uncertainty_margin_is_the_label_margin_of_the_prediction() -> None:
 
 
 @given(MARGINS)
-def test_gradient_and_active_choose_the_first_of_the_smallest_margins(margins: list[float]) -> None:
+def test_gradient_and_active_choose_the_first_of_the_smallest_margins(margins):
     place = min(range(len(margins)), key=lambda k: (margins[k], k))
     assert Gradient().choose(np.array(margins), 1.0) == place
     assert Active().choose(np.array(margins), 1.0) == place
 
 
 @given(MARGINS, st.integers(1, 6), st.integers(0, 9).map(lambda tenth: tenth / 5))
-def test_autoactive_chooses_as_if_it_had_drawn_one_by_one(margins: list[float], enough: int, reach: float) -> None:
-    drawn: list[float] = []
+def test_autoactive_chooses_as_if_it_had_drawn_one_by_one(margins, enough, reach):
+    drawn = []
     for margin in margins:
         drawn.append(margin)
         if sum(m < reach for m in drawn) == enough:
@@ -94,7 +89,7 @@ def test_autoactive_chooses_as_if_it_had_drawn_one_by_one(margins: list[float], 
     assert AutoActive(enough=enough).choose(np.array(margins), reach) == drawn.index(min(drawn))
 
 
-def test_strategies_are_found_by_name_with_the_sizes_of_the_thesis() -> None:
+def test_strategies_are_found_by_name_with_the_sizes_of_the_thesis():
     assert [strategy_named(name) for name in STRATEGIES] == [
         Random(),
         Gradient(sample_size=50),
@@ -109,11 +104,11 @@ def test_strategies_are_found_by_name_with_the_sizes_of_the_thesis() -> None:
     assert strategy_named("autoactive", 7) == AutoActive(sample_size=7)
 
 
-def test_a_strategy_of_ones_own_is_taken_as_it_is() -> None:
+def test_a_strategy_of_ones_own_is_taken_as_it_is():
     class Farthest:
         draws, needs_scores, needs_labels = 3, True, False
 
-        def choose(self, margins: np.ndarray, reach: float) -> int:
+        def choose(self, margins, reach):
             return int(margins.argmax())
 
     strategy = Farthest()
@@ -125,7 +120,7 @@ def test_a_strategy_of_ones_own_is_taken_as_it_is() -> None:
 
 
 @given(st.integers(1, 200), st.integers(1, 70), st.integers(0, 1000))
-def test_candidates_are_different_and_in_the_pool(size: int, count: int, seed: int) -> None:
+def test_candidates_are_different_and_in_the_pool(size, count, seed):
     numbers = pool(size, seed)
     for taken in range(size // 2):
         numbers.remove(taken)
@@ -136,7 +131,7 @@ def test_candidates_are_different_and_in_the_pool(size: int, count: int, seed: i
 
 
 @pytest.mark.parametrize(("size", "count"), [(5, 1), (5, 4), (9, 3), (12, 3)])
-def test_every_candidate_is_equally_likely_at_every_place(size: int, count: int) -> None:
+def test_every_candidate_is_equally_likely_at_every_place(size, count):
     numbers = pool(size)
     draws = np.array([numbers.draw(count) for _ in range(4000)])
     for place in range(count):
@@ -148,7 +143,7 @@ def test_every_candidate_is_equally_likely_at_every_place(size: int, count: int)
 
 
 @pytest.mark.parametrize("count", [1, 4, 50, None])
-def test_a_pool_gives_every_number_exactly_once_in_random_order(count: int | None) -> None:
+def test_a_pool_gives_every_number_exactly_once_in_random_order(count):
     numbers, given = pool(173), []
     while len(numbers):
         given.append(int(numbers.draw(count)[0]))
@@ -165,31 +160,31 @@ def test_a_pool_gives_every_number_exactly_once_in_random_order(count: int | Non
 class Recorder:
     """An estimator that writes down what it is given; its decision is the first feature."""
 
-    def __init__(self) -> None:
-        self.given: list[tuple[Any, list[Any], dict[str, Any]]] = []
-        self.looked_at: list[int] = []
+    def __init__(self):
+        self.given = []
+        self.looked_at = []
 
-    def partial_fit(self, X: Any, y: Any, **others: Any) -> None:
+    def partial_fit(self, X, y, **others):
         self.given.append((X, np.asarray(y).tolist(), others))
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X):
         self.looked_at.append(len(X))
         return np.asarray(X, dtype=float)[:, 0]
 
 
-def numbered(size: int = 30) -> np.ndarray:
+def numbered(size=30):
     """Examples whose first feature is their distance to the boundary."""
     return np.column_stack([np.linspace(-3, 4, size), np.arange(size)])
 
 
-def informed(X: Any, **settings: Any) -> ActiveLearner:
+def informed(X, **settings):
     """A learner whose estimator knows two classes."""
     estimator = Recorder()
     estimator.classes_ = np.array([0, 1])
     return ActiveLearner(estimator, X, random_state=0, **settings)
 
 
-def ask_for(learner: ActiveLearner, labels: Any) -> list[int]:
+def ask_for(learner, labels):
     asked = []
     while learner.remaining:
         index, x = learner.query()
@@ -198,13 +193,13 @@ def ask_for(learner: ActiveLearner, labels: Any) -> list[int]:
     return asked
 
 
-def test_looking_at_all_examples_asks_in_order_of_their_distance() -> None:
+def test_looking_at_all_examples_asks_in_order_of_their_distance():
     X = numbered()
     learner = informed(X, selection=Active(sample_size=None))
     assert ask_for(learner, np.zeros(len(X), int)) == np.argsort(np.abs(X[:, 0])).tolist()
 
 
-def test_a_sample_is_no_larger_than_asked_for_and_each_label_is_one_step() -> None:
+def test_a_sample_is_no_larger_than_asked_for_and_each_label_is_one_step():
     learner = informed(numbered(), sample_size=4, label_budget=20)
     asked = ask_for(learner, np.arange(30) % 2)
     assert learner.estimator.looked_at == [4] * 20
@@ -212,7 +207,7 @@ def test_a_sample_is_no_larger_than_asked_for_and_each_label_is_one_step() -> No
     assert len(set(asked)) == 20
 
 
-def test_queries_are_random_until_two_classes_are_known() -> None:
+def test_queries_are_random_until_two_classes_are_known():
     learner = ActiveLearner(Recorder(), numbered(), random_state=0)
     for _ in range(6):
         _, x = learner.query()
@@ -223,17 +218,17 @@ def test_queries_are_random_until_two_classes_are_known() -> None:
     assert learner.estimator.looked_at == [23]  # what is left of a pool smaller than the sample
 
 
-def test_random_selection_never_looks_at_scores() -> None:
+def test_random_selection_never_looks_at_scores():
     learner = informed(numbered(), selection="random")
     assert sorted(ask_for(learner, np.arange(30) % 2)) == list(range(30))
     assert learner.estimator.looked_at == []
 
 
-def test_autoactive_reaches_as_far_as_the_estimator_says() -> None:
+def test_autoactive_reaches_as_far_as_the_estimator_says():
     reaches = []
 
     class Watching(AutoActive):
-        def choose(self, margins: np.ndarray, reach: float) -> int:
+        def choose(self, margins, reach):
             reaches.append(reach)
             return super().choose(margins, reach)
 
@@ -245,7 +240,7 @@ def test_autoactive_reaches_as_far_as_the_estimator_says() -> None:
     assert reaches == [1.0, 1.25, 1.0]
 
 
-def test_a_query_stays_until_it_is_answered() -> None:
+def test_a_query_stays_until_it_is_answered():
     learner = informed(numbered(), sample_size=3)
     index, x = learner.query()
     learner.teach(np.array([5.0, 5.0]), 1)
@@ -258,7 +253,7 @@ def test_a_query_stays_until_it_is_answered() -> None:
     assert (learner.labels_used, learner.remaining) == (3, 28)
 
 
-def test_the_same_seed_asks_the_same_questions() -> None:
+def test_the_same_seed_asks_the_same_questions():
     first, second, other = (
         ActiveLearner(Recorder(), numbered(), sample_size=3, random_state=seed) for seed in (1, 1, 2)
     )
@@ -268,7 +263,7 @@ def test_the_same_seed_asks_the_same_questions() -> None:
     assert questions != ask_for(other, labels)
 
 
-def test_skipped_examples_are_not_asked_about_again_but_may_be_taught() -> None:
+def test_skipped_examples_are_not_asked_about_again_but_may_be_taught():
     learner = informed(numbered(5))
     skipped, _ = learner.query()
     learner.skip()
@@ -282,7 +277,7 @@ def test_skipped_examples_are_not_asked_about_again_but_may_be_taught() -> None:
     refuses(r"skip\(\) must follow query\(\)", learner.skip)
 
 
-def test_several_labels_are_one_call_and_leave_the_pool() -> None:
+def test_several_labels_are_one_call_and_leave_the_pool():
     X = numbered()
     learner = informed(X)
     learner.teach(y=[1, 0, 1], index=[4, 2, 9])
@@ -295,7 +290,7 @@ def test_several_labels_are_one_call_and_leave_the_pool() -> None:
     assert not {4, 2, 9} & set(ask_for(learner, np.zeros(30, int)))
 
 
-def test_an_example_of_the_pool_may_be_taught_in_a_form_of_ones_own() -> None:
+def test_an_example_of_the_pool_may_be_taught_in_a_form_of_ones_own():
     learner = informed(numbered())
     index, x = learner.query()
     learner.teach(x / 2, 1, index=index)
@@ -307,7 +302,7 @@ def test_an_example_of_the_pool_may_be_taught_in_a_form_of_ones_own() -> None:
     assert learner.query()[1] is x
 
 
-def test_the_budget_ends_queries_and_lessons() -> None:
+def test_the_budget_ends_queries_and_lessons():
     learner = informed(numbered(), label_budget=3)
     learner.teach(y=[0, 1], index=[0, 1])
     assert learner.remaining == 1
@@ -321,21 +316,21 @@ def test_the_budget_ends_queries_and_lessons() -> None:
     assert issubclass(LabelBudgetExhausted, RuntimeError)
 
 
-def test_a_lesson_that_fails_changes_nothing() -> None:
+def test_a_lesson_that_fails_changes_nothing():
     X = np.array([[0.0, 1.0], [1.0, np.nan], [1.0, 1.0]])
     learner = ActiveLearner(LaRankClassifier(gamma=0.1), X, random_state=0)
     refuses("NaN", learner.teach, y="bad", index=1)
     assert (learner.labels_used, learner.remaining) == (0, 3)
 
 
-def test_classes_go_to_the_first_step_alone() -> None:
+def test_classes_go_to_the_first_step_alone():
     learner = informed(numbered(), classes=[0, 1, 2], label_budget=3)
     ask_for(learner, np.zeros(30, int))
     assert [list(others) for _, _, others in learner.estimator.given] == [["classes"], [], []]
     assert learner.estimator.given[0][2]["classes"].tolist() == [0, 1, 2]
 
 
-def test_the_pool_is_neither_copied_nor_changed() -> None:
+def test_the_pool_is_neither_copied_nor_changed():
     X = numbered()
     X.setflags(write=False)
     learner = informed(X)
@@ -344,7 +339,7 @@ def test_the_pool_is_neither_copied_nor_changed() -> None:
     learner.teach(x, 1)
 
 
-LEARNERS: list[tuple[dict[str, Any], str]] = [
+LEARNERS = [
     ({"selection": "gradient"}, r"selection must not depend on labels .* 'random', 'active' and 'autoactive' do"),
     ({"selection": Gradient()}, r"selection must not depend on labels .*; got Gradient\(sample_size=50\)"),
     ({"selection": "nearest"}, r"selection must be one of .*; got 'nearest'"),
@@ -361,7 +356,7 @@ LEARNERS: list[tuple[dict[str, Any], str]] = [
     ({"X": 3}, r"X must be an array, .* got int"),
     ({"random_state": "seed"}, r"'seed' cannot be used to seed"),
 ]
-REFUSED_BEFORE_A_LEARNER: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
+REFUSED_BEFORE_A_LEARNER = [
     (label_margin, (np.zeros((2, 3)), np.array([0, 3])), "labels must be numbers of classes, 0 to 2; got 3"),
     (label_margin, (np.zeros((2, 3)), np.array([0, -1])), "labels must be numbers of classes, 0 to 2; got -1"),
     (label_margin, (np.zeros(2), np.array([0, 2])), "labels must be numbers of classes, 0 to 1; got 2"),
@@ -383,14 +378,12 @@ REFUSED_BEFORE_A_LEARNER: list[tuple[Callable[..., Any], tuple[Any, ...], str]] 
 
 
 @pytest.mark.parametrize(("call", "arguments", "message"), REFUSED_BEFORE_A_LEARNER)
-def test_wrong_margins_strategies_and_learners_are_refused(
-    call: Callable[..., Any], arguments: tuple[Any, ...], message: str
-) -> None:
+def test_wrong_margins_strategies_and_learners_are_refused(call, arguments, message):
     refuses(message, call, *arguments)
 
 
 @pytest.mark.parametrize(("decisions", "message"), [(np.full(30, np.nan), "finite numbers, got nan"), (0.0, "shape")])
-def test_decisions_that_are_none_are_refused(decisions: Any, message: str) -> None:
+def test_decisions_that_are_none_are_refused(decisions, message):
     learner = informed(numbered())
     learner.estimator.decision_function = lambda X: np.atleast_1d(decisions)
     refuses(rf"estimator.decision_function must return .*{message}", learner.query)
@@ -399,34 +392,37 @@ def test_decisions_that_are_none_are_refused(decisions: Any, message: str) -> No
 # With real estimators and all kinds of data
 
 
-def two_moons(size: int = 300) -> tuple[np.ndarray, np.ndarray]:
+def two_moons(size=300):
     random = np.random.RandomState(0)
     angle, y = random.uniform(0, np.pi, size), random.randint(2, size=size)
     X = np.column_stack([np.cos(angle), np.sin(angle)]) * np.where(y, 1, -1)[:, None] + np.outer(y, [1, -0.5])
     return X + random.normal(scale=0.1, size=X.shape), np.array(["left", "right"])[y]
 
 
+@cache
+def questions_of(kind):
+    """Return the indices that a learner asks about in a pool of this kind, one by one and in batches."""
+    X, y = two_moons()
+    model, asked = LaRankClassifier(C=10, gamma=2.0, random_state=0), []
+    learner = ActiveLearner(model, kind(X), sample_size=10, label_budget=45, random_state=0)
+    for number in [None] * 25 + [5] * 4:
+        index, x = learner.query(number)
+        learner.teach(x, y[index])
+        asked.extend(np.atleast_1d(index).tolist())
+    assert (learner.labels_used, learner.remaining) == (45, 0)
+    return asked
+
+
 @pytest.mark.parametrize("kind", [csr_matrix, csr_array, pandas.DataFrame, polars.DataFrame, np.ndarray.tolist])
 @pytest.mark.filterwarnings("error")
-def test_the_kind_of_pool_does_not_change_the_questions(kind: Any) -> None:
-    X, y = two_moons()
-    asked = []
-    for examples in (X, kind(X)):
-        model = LaRankClassifier(C=10, gamma=2.0, random_state=0)
-        learner = ActiveLearner(model, examples, sample_size=10, label_budget=45, random_state=0)
-        asked.append([])
-        for number in [None] * 25 + [5] * 4:
-            index, x = learner.query(number)
-            learner.teach(x, y[index])
-            asked[-1].extend(np.atleast_1d(index).tolist())
-        assert (learner.labels_used, learner.remaining) == (45, 0)
+def test_the_kind_of_pool_does_not_change_the_questions(kind):
     # Batches from frames and lists are spread by their decisions, because their rows have no distances.
     same = 45 if kind in (csr_matrix, csr_array) else 25
-    assert asked[0][:same] == asked[1][:same]
+    assert questions_of(np.asarray)[:same] == questions_of(kind)[:same]
 
 
 @pytest.mark.parametrize("kind", [np.asarray, csr_matrix, csr_array, pandas.DataFrame, np.ndarray.tolist])
-def test_an_equal_example_answers_the_question_and_another_does_not(kind: Any) -> None:
+def test_an_equal_example_answers_the_question_and_another_does_not(kind):
     X, y = two_moons(20)
     learner = ActiveLearner(LaRankClassifier(gamma=2.0, random_state=0), kind(X), random_state=0)
     for _ in range(3):
@@ -439,11 +435,11 @@ def test_an_equal_example_answers_the_question_and_another_does_not(kind: Any) -
 
 
 @pytest.mark.parametrize("kind", [list, np.array, tuple, lambda words: np.array(words, object)])
-def test_a_pool_of_words_with_a_kernel_of_ones_own(kind: Any) -> None:
+def test_a_pool_of_words_with_a_kernel_of_ones_own(kind):
     words = ["aa", "ab", "aaa", "bb", "bbb", "ba", "aaaa", "bbbb", "aab", "bba"]
     labels = [max("ab", key=word.count) if word.count("a") != word.count("b") else "b" for word in words]
 
-    def kernel(left: Any, right: Any) -> list[list[float]]:
+    def kernel(left, right):
         return [[a.count("a") * b.count("a") + a.count("b") * b.count("b") for b in right] for a in left]
 
     learner = ActiveLearner(LaRankClassifier(kernel, random_state=0), kind(words), sample_size=3, random_state=0)
@@ -455,7 +451,7 @@ def test_a_pool_of_words_with_a_kernel_of_ones_own(kind: Any) -> None:
     assert learner.estimator.predict(["aaaaaa", "bbbbbb"]).tolist() == ["a", "b"]
 
 
-def test_a_matrix_of_kernel_values_works_the_way_the_error_says() -> None:
+def test_a_matrix_of_kernel_values_works_the_way_the_error_says():
     X, y = two_moons(60)
     K = np.exp(-2 * ((X[:, None] - X) ** 2).sum(axis=2))
     numbers = list(range(len(K)))
@@ -464,25 +460,7 @@ def test_a_matrix_of_kernel_values_works_the_way_the_error_says() -> None:
     assert model.score(numbers, y) > 0.9
 
 
-def test_a_linear_model_of_scikit_learn_learns_from_few_labels() -> None:
-    random = np.random.RandomState(0)
-    X = random.randn(600, 5)
-    y = np.where(X @ [1, -2, 0.5, 0, 1] > 0, "above", "below")
-    model = SGDClassifier(random_state=0)
-    learner = ActiveLearner(model, X, classes=["above", "below"], label_budget=60, random_state=0)
-    ask_for(learner, y)
-    assert learner.estimator is model
-    assert model.score(X, y) > 0.9
-
-
-def test_a_new_class_may_appear_in_an_answer() -> None:
-    X, y = two_moons()
-    learner = ActiveLearner(LaRankClassifier(gamma=2.0, random_state=0), X, label_budget=30, random_state=0)
-    ask_for(learner, np.where(X[:, 0] > 1.5, "far", y))
-    assert learner.estimator.classes_.tolist() == ["far", "left", "right"]
-
-
-def test_a_model_trained_before_chooses_from_the_first_question_on() -> None:
+def test_a_model_trained_before_chooses_from_the_first_question_on():
     X, y = two_moons()
     model = LaRankClassifier(C=10, gamma=2.0, random_state=0).partial_fit(X[:40], y[:40])
     distance = np.abs(model.decision_function(X[40:]))
@@ -491,18 +469,18 @@ def test_a_model_trained_before_chooses_from_the_first_question_on() -> None:
 
 
 @cache
-def error_on_letters(selection: str, seed: int) -> float:
-    """Six letters that look alike, 100 labels."""
+def error_on_letters(selection, seed):
+    """Return the error on six letters that look alike, after 80 labels."""
     letter = load_letter()
     train, test = (np.isin(y, list("BDEFPR")) for y in (letter.y_train, letter.y_test))
     X, y = letter.X_train[train].astype(np.float32), letter.y_train[train]
     model = LaRankClassifier(kernel="rbf", C=10, gamma=0.025, n_jobs=1, random_state=seed)
-    ask_for(ActiveLearner(model, X, selection=selection, label_budget=100, random_state=seed), y)
+    ask_for(ActiveLearner(model, X, selection=selection, label_budget=80, random_state=seed), y)
     return 1 - model.score(letter.X_test[test], letter.y_test[test])
 
 
 @pytest.mark.parametrize("selection", ["active", "autoactive"])
-def test_chosen_labels_teach_more_than_random_ones(selection: str) -> None:
+def test_chosen_labels_teach_more_than_random_ones(selection):
     chosen, random = (np.mean([error_on_letters(name, seed) for seed in range(3)]) for name in (selection, "random"))
     assert chosen < 0.9 * random
 
@@ -510,7 +488,7 @@ def test_chosen_labels_teach_more_than_random_ones(selection: str) -> None:
 # Several questions at once
 
 
-def test_a_batch_is_of_different_examples_and_stays_until_it_is_answered() -> None:
+def test_a_batch_is_of_different_examples_and_stays_until_it_is_answered():
     X = numbered(60)
     learner = informed(X)
     numbers, rows = learner.query(10)
@@ -524,7 +502,7 @@ def test_a_batch_is_of_different_examples_and_stays_until_it_is_answered() -> No
     assert not set(learner.query(10)[0].tolist()) & set(numbers.tolist())
 
 
-def test_what_is_left_of_a_batch_comes_first() -> None:
+def test_what_is_left_of_a_batch_comes_first():
     learner = informed(numbered(60))
     numbers, rows = learner.query(4)
     learner.teach(rows[2], 1)
@@ -538,14 +516,14 @@ def test_what_is_left_of_a_batch_comes_first() -> None:
 
 
 @pytest.mark.parametrize("selection", ["active", "autoactive", "random", Active(sample_size=None)])
-def test_a_batch_ends_with_the_pool_and_with_the_budget(selection: Any) -> None:
+def test_a_batch_ends_with_the_pool_and_with_the_budget(selection):
     learner = informed(numbered(7), selection=selection)
     assert sorted(learner.query(10)[0].tolist()) == list(range(7))
     learner = informed(numbered(7), selection=selection, label_budget=3)
     assert len(learner.query(10)[0]) == 3
 
 
-def test_a_batch_has_no_twins_where_others_promise_as_much() -> None:
+def test_a_batch_has_no_twins_where_others_promise_as_much():
     places = np.repeat(np.arange(10.0), 20)
     X = np.column_stack([np.full(200, 0.1), places])  # all equally near to the boundary, twenty times ten places
     numbers, _ = informed(X, sample_size=1).query(10)
@@ -557,12 +535,12 @@ def test_a_batch_has_no_twins_where_others_promise_as_much() -> None:
 # Taking back
 
 
-def letters(size: int = 300) -> tuple[np.ndarray, np.ndarray]:
+def letters(size=300):
     letter = load_letter()
     return letter.X_train[:size].astype(float), letter.y_train[:size]
 
 
-def taught(labels: int, **settings: Any) -> tuple[ActiveLearner, np.ndarray, np.ndarray]:
+def taught(labels, **settings):
     X, y = letters()
     learner = ActiveLearner(LaRankClassifier(C=10, gamma=0.02, random_state=0), X, random_state=0, **settings)
     for _ in range(labels):
@@ -571,25 +549,20 @@ def taught(labels: int, **settings: Any) -> tuple[ActiveLearner, np.ndarray, np.
     return learner, X, y
 
 
-def decisions(learner: ActiveLearner, X: np.ndarray) -> np.ndarray:
+def decisions(learner, X):
     return np.asarray(learner.estimator.decision_function(X))
 
 
-def test_undo_makes_the_model_as_if_the_last_label_had_never_been_given() -> None:
-    learner, X, _ = taught(30)
-    model, before = learner.estimator, decisions(learner, X)
+def test_everything_can_be_undone_in_the_order_in_which_it_was_said():
+    learner, X, y = taught(12, label_budget=40)
+    model, before, labelled = learner.estimator, decisions(learner, X), learner.labelled
+    first = next(iter(labelled))
     index, x = learner.query()
     learner.teach(x, "Z")
     learner.undo()
     assert learner.estimator is model
     assert np.array_equal(decisions(learner, X), before)
-    assert (learner.labels_used, learner.query()[0], index in learner.labelled) == (30, index, False)
-
-
-def test_everything_can_be_undone_in_the_order_in_which_it_was_said() -> None:
-    learner, X, y = taught(12, label_budget=40)
-    before, labelled = decisions(learner, X), learner.labelled
-    first = next(iter(labelled))
+    assert (learner.labels_used, learner.query()[0], index in learner.labelled) == (12, index, False)
     numbers, _ = learner.query(3)
     learner.skip()
     learner.teach(y=y[numbers[1:]], index=numbers[1:])
@@ -614,7 +587,7 @@ def test_everything_can_be_undone_in_the_order_in_which_it_was_said() -> None:
     refuses(r"undo\(\) must follow teach\(\), skip\(\) or correct\(\)", learner.undo)
 
 
-def test_a_corrected_label_is_as_if_it_had_been_given_at_once() -> None:
+def test_a_corrected_label_is_as_if_it_had_been_given_at_once():
     right, X, y = taught(20, selection="random")
     wrong = ActiveLearner(LaRankClassifier(C=10, gamma=0.02, random_state=0), X, selection="random", random_state=0)
     for place in range(20):
@@ -626,9 +599,9 @@ def test_a_corrected_label_is_as_if_it_had_been_given_at_once() -> None:
     assert np.array_equal(decisions(wrong, X), decisions(right, X))
 
 
-def test_a_correction_keeps_what_was_set_of_a_parameter_that_a_subclass_hides() -> None:
+def test_a_correction_keeps_what_was_set_of_a_parameter_that_a_subclass_hides():
     class Mine(LaRankClassifier):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__(C=10, gamma=0.02, random_state=0)
 
     X, y = letters(40)
@@ -639,7 +612,7 @@ def test_a_correction_keeps_what_was_set_of_a_parameter_that_a_subclass_hides() 
     assert learner.estimator.C == 0.1
 
 
-LESSONS: list[tuple[dict[str, Any], str]] = [
+LESSONS = [
     ({"x": np.zeros(2)}, r"y must be a label or an array of labels, got nothing; skip\(\) leaves"),
     ({"x": np.zeros(2), "y": None}, r"y must be a label or an array of labels, got None"),
     ({"y": 1}, r"x must be an example, got nothing; without it, index must name one"),
@@ -654,7 +627,7 @@ LESSONS: list[tuple[dict[str, Any], str]] = [
     ({"y": [1, 0], "x": np.zeros((3, 2))}, r"y must be one label per example, got 2 for 3 examples"),
     ({"y": 1, "x": np.zeros((1, 2)), "index": True}, r"index must be an integer .* got True"),
 ]
-REFUSED: list[tuple[Callable[[ActiveLearner], Any], str]] = [
+REFUSED = [
     *((lambda learner, lesson=lesson: learner.teach(**lesson), message) for lesson, message in LESSONS),
     *(
         (lambda learner, n=n: learner.query(n), f"n must be an integer >= 1, got {n!r}")
@@ -676,9 +649,7 @@ REFUSED: list[tuple[Callable[[ActiveLearner], Any], str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), REFUSED)
-def test_calls_that_make_no_sense_are_refused_and_change_nothing(
-    call: Callable[[ActiveLearner], Any], message: str
-) -> None:
+def test_calls_that_make_no_sense_are_refused_and_change_nothing(call, message):
     learner, X, _ = taught(0)
     learner.teach(y=["A", "B"], index=[0, 1])
     before = decisions(learner, X)
@@ -687,7 +658,7 @@ def test_calls_that_make_no_sense_are_refused_and_change_nothing(
     assert learner.labelled == {0: "A", 1: "B"}
 
 
-def test_a_correction_that_fails_changes_nothing() -> None:
+def test_a_correction_that_fails_changes_nothing():
     X, y = letters(40)
     learner = ActiveLearner(SGDClassifier(random_state=0), X, classes=sorted(set(y)), random_state=0)
     learner.teach(y=y[:5], index=np.arange(5))
@@ -703,7 +674,7 @@ def test_a_correction_that_fails_changes_nothing() -> None:
 
 @pytest.mark.parametrize("lessons", [0, 1, 25])
 @pytest.mark.parametrize("is_asked", [False, True])
-def test_a_saved_learner_goes_on_with_the_same_questions(tmp_path: Path, lessons: int, is_asked: bool) -> None:
+def test_a_saved_learner_goes_on_with_the_same_questions(tmp_path, lessons, is_asked):
     learner, X, y = taught(lessons, label_budget=60)
     if lessons:
         learner.skip() if learner.asked else (learner.query(), learner.skip())
@@ -725,7 +696,7 @@ def test_a_saved_learner_goes_on_with_the_same_questions(tmp_path: Path, lessons
     assert np.allclose(decisions(learner, X), decisions(again, X))
 
 
-def test_an_estimator_of_others_is_given_again_and_taught_again(tmp_path: Path) -> None:
+def test_an_estimator_of_others_is_given_again_and_taught_again(tmp_path):
     X, y = letters(100)
     classes = sorted(set(y))
     learner = ActiveLearner(SGDClassifier(random_state=0), X, classes=classes, random_state=0)
@@ -739,7 +710,7 @@ def test_an_estimator_of_others_is_given_again_and_taught_again(tmp_path: Path) 
     assert again.query(5)[0].tolist() == learner.query(5)[0].tolist()
 
 
-def test_a_model_trained_before_is_in_the_file_and_what_undo_returns_to(tmp_path: Path) -> None:
+def test_a_model_trained_before_is_in_the_file_and_what_undo_returns_to(tmp_path):
     X, y = letters()
     model = LaRankClassifier(C=10, gamma=0.02, random_state=0).partial_fit(X[:50], y[:50])
     before = model.decision_function(X)
@@ -754,7 +725,7 @@ def test_a_model_trained_before_is_in_the_file_and_what_undo_returns_to(tmp_path
     assert np.array_equal(decisions(learner, X), before)
 
 
-def test_another_pool_is_refused(tmp_path: Path) -> None:
+def test_another_pool_is_refused(tmp_path):
     learner, X, _ = taught(10)
     learner.save(tmp_path / "session.larank")
     with pytest.raises(ValueError, match=r"X must be the pool of .*session.larank, of 300 examples; got 299"):
@@ -769,7 +740,7 @@ def test_another_pool_is_refused(tmp_path: Path) -> None:
         ActiveLearner.load(tmp_path / "session.larank", rows)
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path):
     learner, X, _ = taught(10)
     larank.save(learner.estimator, tmp_path / "model.larank")
     with pytest.raises(ValueError, match=r"holds a LaRankClassifier and no labels; larank.load reads it"):
@@ -793,13 +764,13 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         refuses(r"events_", larank.save, record, tmp_path / "odd.larank")
 
 
-def test_the_command_line_shows_what_is_in_a_file(tmp_path: Path) -> None:
+def test_the_command_line_shows_what_is_in_a_file(tmp_path):
     taught(3)[0].save(tmp_path / "session.larank")
     told = CliRunner().invoke(cli.app, ["info", str(tmp_path / "session.larank")])
     assert "LabellingRecord" in told.output
 
 
-def test_what_cannot_be_saved_is_named(tmp_path: Path) -> None:
+def test_what_cannot_be_saved_is_named(tmp_path):
     class Farthest(Active):
         pass
 
@@ -811,7 +782,7 @@ def test_what_cannot_be_saved_is_named(tmp_path: Path) -> None:
 # Advice
 
 
-def test_advice_comes_when_there_is_something_to_go_by() -> None:
+def test_advice_comes_when_there_is_something_to_go_by():
     learner, _, y = taught(3)
     early = learner.advice()
     assert (early.expected_gain, early.enough) == (None, False)
@@ -829,7 +800,7 @@ def test_advice_comes_when_there_is_something_to_go_by() -> None:
     assert learner.advice(5).expected_gain < late.expected_gain
 
 
-def test_agreement_counts_what_the_model_would_have_said() -> None:
+def test_agreement_counts_what_the_model_would_have_said():
     X = np.column_stack([np.repeat([-1.0, 1.0], 100), np.random.RandomState(0).randn(200)])
     y = np.repeat(["no", "yes"], 100)
     learner = ActiveLearner(LaRankClassifier(gamma=1.0, random_state=0), X, selection="random", random_state=0)
@@ -843,13 +814,13 @@ def test_agreement_counts_what_the_model_would_have_said() -> None:
     assert learner.advice().agreement == 1
 
 
-def test_a_pool_of_one_example_comes_back(tmp_path: Path) -> None:
+def test_a_pool_of_one_example_comes_back(tmp_path):
     learner = ActiveLearner(LaRankClassifier(), np.ones((1, 2)), random_state=0)
     learner.save(tmp_path / "session.larank")
     assert ActiveLearner.load(tmp_path / "session.larank", np.ones((1, 2))).query()[0] == 0
 
 
-def test_an_estimator_given_again_takes_the_place_of_the_one_in_the_file(tmp_path: Path) -> None:
+def test_an_estimator_given_again_takes_the_place_of_the_one_in_the_file(tmp_path):
     learner, X, _ = taught(10)
     learner.save(tmp_path / "session.larank")
     again = ActiveLearner.load(tmp_path / "session.larank", X, estimator=LaRankClassifier(C=7, random_state=0))
@@ -857,7 +828,7 @@ def test_an_estimator_given_again_takes_the_place_of_the_one_in_the_file(tmp_pat
     assert again.labels_used == 10
 
 
-def test_a_record_whose_questions_need_labels_is_not_saved(tmp_path: Path) -> None:
+def test_a_record_whose_questions_need_labels_is_not_saved(tmp_path):
     taught(3)[0].save(tmp_path / "session.larank")
     record = larank.load(tmp_path / "session.larank").set_params(selection="gradient")
     with pytest.raises(ValueError, match="selection must not depend on labels"):

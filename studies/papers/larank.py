@@ -74,7 +74,7 @@ EXPECTED: dict[tuple[str, str], dict[str, tuple[float, float]]] = {
 
 SEEDS = 5
 SLOW = {("mnist", GAP), ("mnist", EXACT), ("mnist", AVERAGED_10)}  # minutes each: one seed unless told otherwise
-QUICK, QUICK_TRAIN, QUICK_TEST = ("letter",), 2000, 1000  # LETTER comes with the library
+QUICK, QUICK_TRAIN, QUICK_TEST = ("letter",), 1000, 500  # LETTER comes with the library
 
 # [larank] table 1, except for USPS and news20, which `_NOTES` explains.
 PROBLEMS: dict[str, Problem] = {

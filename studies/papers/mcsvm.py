@@ -55,7 +55,7 @@ class Protocol:
 
 
 FULL = Protocol(figure5=10_000, figure6=2000, figure7=(100, 300, 1000, 3000, 10_000), time_limit=60.0)
-QUICK = Protocol(figure5=400, figure6=300, figure7=(50, 100, 200), time_limit=5.0)
+QUICK = Protocol(figure5=200, figure6=150, figure7=(30, 60, 120), time_limit=5.0)
 
 
 # ---- One training ----

@@ -109,15 +109,6 @@ def test_the_format_does_not_matter(case):
         np.testing.assert_array_equal(models.load("n")[1].coef_, classifier.coef_)
 
 
-def test_a_model_of_a_table_round_trips(case):
-    loaded = models.load("m")
-    models.save(loaded, "again")
-    again = models.load("again")
-    np.testing.assert_array_equal(again.predict(case.frame), loaded.predict(case.frame))
-    assert again[0].summary() == loaded[0].summary()
-    assert "TableEncoder" in larank("info m").stdout
-
-
 @every_table
 def test_a_table_larger_than_memory_trains_as_one_in_memory(table, tmp_path):
     file = table.write(tmp_path).name

@@ -78,11 +78,7 @@ def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, coolin
 
 @pytest.mark.parametrize(
     ("formulation", "name", "limit"),
-    [
-        ("weston-watkins", "a.svm", SMALL),
-        ("crammer-singer", "a.svm.gz", 10_000.0),
-        ("one-vs-rest", "a.csv", 2e9),
-    ],
+    [("weston-watkins", "a.svm", SMALL), ("crammer-singer", "a.svm.gz", 10_000.0), ("one-vs-rest", "a.csv", 2e9)],
 )
 def test_a_file_has_the_optimum_of_its_examples(formulation, limit, name, tmp_path):
     """Read row by row, in some blocks, in one block."""
@@ -106,12 +102,7 @@ def test_a_file_has_the_optimum_of_its_examples(formulation, limit, name, tmp_pa
 
 @pytest.mark.parametrize(
     ("formulation", "class_weight"),
-    [
-        ("crammer-singer", None),
-        ("weston-watkins", "balanced"),
-        ("one-vs-rest", {1: 3.0}),
-        ("one-vs-rest", "balanced"),
-    ],
+    [("crammer-singer", None), ("weston-watkins", "balanced"), ("one-vs-rest", {1: 3.0}), ("one-vs-rest", "balanced")],
 )
 def test_weights_act_as_in_memory(formulation, class_weight):
     X, y = clusters(examples=92)

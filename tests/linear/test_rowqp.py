@@ -13,7 +13,7 @@ from scipy import sparse
 
 from larank import LinearMulticlassSVC, _core
 from references.optima import FORMULATIONS
-from sessions import hooks
+from sessions import hooks, on_every_level
 
 EPSILON = np.finfo(float).eps
 
@@ -223,25 +223,13 @@ def test_the_precision_of_the_change_does_not_depend_on_the_cost(formulation, C)
 LEVELS = _core.simd_levels()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def level_restored():
-    level = _core.simd_level()
-    yield
-    set_level(level)
-
-
-def set_level(level):
-    """Of the sessions, and of the hooks, which have units of their own."""
-    _core.set_simd_level(level)
-    hooks.set_simd_level(level)
-
-
 def at_levels(function, *arguments):
-    """What a function returns at each level."""
+    """Return what a function returns at each level of the sessions and of the hooks, whose levels are set apart."""
     found = []
-    for level in LEVELS:
-        set_level(level)
+    for level in on_every_level():
+        hooks.set_simd_level(level)
         found.append(function(*arguments))
+    hooks.set_simd_level(_core.simd_level())
     return found
 
 

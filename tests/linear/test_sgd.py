@@ -9,11 +9,11 @@ from scipy.special import expit
 from sklearn import metrics
 from test_sdm import grid_examples
 
-from larank import SGDQNClassifier, _core
+from larank import SGDQNClassifier
 from properties import draws
 from references import gradients
 from references.gradients import LOSSES, Descent
-from sessions import compiled
+from sessions import compiled, on_every_level
 
 ALGORITHMS = ("sgd", "svmsgd2", "sgdqn", "olbfgs", "asgd")
 SMOOTH = tuple(loss for loss in LOSSES if loss != "hinge")
@@ -358,14 +358,6 @@ def test_an_intercept_is_a_feature_that_is_one(algorithm, form):
     np.testing.assert_allclose(*(visit_all(session).weights() for session in found), rtol=1e-9, atol=1e-11)
 
 
-@pytest.fixture
-def level_restored():
-    level = _core.simd_level()
-    yield
-    _core.set_simd_level(level)
-
-
-@pytest.mark.usefixtures("level_restored")
 @layouts
 @every_algorithm
 @every_form
@@ -373,8 +365,7 @@ def level_restored():
 def test_every_instruction_set_makes_the_same_weights_to_the_last_bit(algorithm, form, layout, dtype):
     X, labels, costs = problem(FORMS[form][1], n=100, features=37, zeros=0.6)
     found = set()
-    for level in _core.simd_levels():
-        _core.set_simd_level(level)
+    for _ in on_every_level():
         options = {"loss": "squared_hinge", "form": form, "t0": 1e3, "intercept": True, "dtype": dtype}
         session = visit_all(driven(algorithm, X.astype(dtype), labels, costs, layout=layout, **options))
         at = evaluated(session, layout(X.astype(dtype)), labels, costs)

@@ -150,15 +150,19 @@ def test_wrong_usage_is_said_before_the_work(arguments, said, runs, tmp_path, mo
     assert said in " ".join(capsys.readouterr().err.replace("'paper', 'rival'", "paper, rival").split())
 
 
-def test_a_study_that_fails_says_why_in_one_line(tmp_path, monkeypatch, capsys) -> None:
+@pytest.mark.parametrize(
+    ("words", "absent", "wanted"),
+    [(["larank-figure2"], "usps", "usps"), (["ambiguous", "--quick"], "pl_lost", "the data sets wanted")],
+)
+def test_a_study_without_its_data_says_so_in_one_line(words, absent, wanted, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("LARANK_DATA", str(tmp_path))
-    assert command.main(["larank-figure2"]) == 1
-    assert capsys.readouterr().err.splitlines() == [
-        "usps: absent from the data directory, left out",
-        "error: none of usps is in the data directory; set LARANK_DATA (--debug shows where)",
+    assert command.main(words) == 1
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        f"{absent}: absent from the data directory, left out",
+        f"error: none of {wanted} is in the data directory; set LARANK_DATA (--debug shows where)",
     ]
     with pytest.raises(FileNotFoundError):
-        command.main(["larank-figure2", "--debug"])
+        command.main([*words, "--debug"])
 
 
 def test_as_a_process_of_its_own() -> None:

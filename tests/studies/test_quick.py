@@ -14,24 +14,16 @@ from studies import __main__ as command
 from studies.datasets import is_available
 from studies.study import Findings
 
-WHOLE = bool(os.environ.get("LARANK_WHOLE_STUDIES"))
 FEWER: dict[str, tuple[str, ...]] = {
-    "kernel": ("--solvers", "larank", "larank-exact", "svc"),
-    "binary": ("--solvers", "larank", "svc"),
-    "active": ("--solvers", "larank", "svc-retrain"),
-    "linear": ("--solvers", "larank", "--dtypes", "float32"),
-    "primal-rivals": ("--solvers", "larank", "newton-cg"),
     "sgd": ("--solvers", "larank-svmsgd2", "sgdclassifier", "--parts", "passes", "target", "memory"),
     "sequence": ("--solvers", "larank-greedy"),
-    "ambiguous": ("--solvers", "larank", "clpl-linear", "pl-knn"),
+    "sdm": ("--datasets", "covtype", "--seeds", "2"),
     "path": ("--values", "2"),
     "search": ("--costs", "2", "--gammas", "1", "--folds", "2"),
     "maps": ("--problems", "mnist"),
     "concepts": ("--parts", "simulation", "weak", "curve", "speed"),
-    "memorylimits": ("--estimators", "LaRankClassifier", "MulticlassSVC"),
+    "memorylimits": ("--estimators", "LaRankClassifier"),
     "workers": ("--parts", "fit", "rounds"),
-    "timelimits": ("--estimators", "LinearMulticlassSVC"),
-    "one-pass": ("--datasets", "noisy", "noisy-kernel"),
     "ospas": ("--datasets", "child-world"),
 }
 """Options that leave out what takes long. LARANK_WHOLE_STUDIES=1 runs the whole quick forms with all rivals."""
@@ -78,8 +70,8 @@ def refused(constant: str) -> float:
 
 @pytest.fixture
 def processes(request: pytest.FixtureRequest, name: str) -> None:
-    """Run measured tasks in the test process, unless the study is about memory or its whole form is run."""
-    if name not in OF_MEMORY and not WHOLE:
+    """Run measured tasks in the test process, unless the study is about memory."""
+    if name not in OF_MEMORY:
         request.getfixturevalue("in_this_process")
 
 
@@ -95,7 +87,7 @@ def test_the_quick_form_fills_its_tables_and_writes_all_there_is(name, tmp_path,
         return kept[-1]
 
     monkeypatch.setitem(command.STUDIES, name, replace(study, run=run))
-    fewer = () if WHOLE else FEWER.get(name, ())
+    fewer = () if os.environ.get("LARANK_WHOLE_STUDIES") else FEWER.get(name, ())
     status = command.main([name, "--quick", *fewer, "--output", str(tmp_path)])
     out, err = capsys.readouterr()
     if "in the data directory; set LARANK_DATA" in err or "LARANK_DATA names the data folder" in err:

@@ -76,20 +76,15 @@ def test_intervals_hold_the_optimum_of_another_solver(formulation):
         assert interval.optimum == pytest.approx(optimum, rel=1e-6)
 
 
-def test_intervals_of_binary_machines_hold_those_of_libsvm():
-    for problem in first_of(3, estimator="LaSVMClassifier", kernel="rbf"):
-        interval = interval_of(problem)
-        signs = MACHINES[problem.formulation](problem).signs
-        optimum = sum(binary_optimum(problem.K, sign, problem.costs, bias=True) for sign in signs.T)
-        assert interval.optimum == pytest.approx(optimum, rel=1e-5)
-        assert interval.witnesses["LIBSVM"][0] <= interval.upper * (1 + 1e-9)
-
-
-def test_intervals_of_hulls_hold_those_of_a_hard_margin():
-    for problem in first_of(2, estimator="HullerClassifier", kernel="rbf"):
-        signs = MACHINES["hulls"](problem).signs
-        optimum = sum(hulls_optimum(problem.K, sign) for sign in signs.T)
-        assert interval_of(problem).optimum == pytest.approx(optimum, rel=1e-5)
+@pytest.mark.parametrize("estimator", ["LaSVMClassifier", "HullerClassifier"])
+def test_intervals_of_binary_machines_hold_those_of_libsvm_and_of_a_hard_margin(estimator):
+    for problem in first_of(3, estimator=estimator, kernel="rbf"):
+        interval, K = interval_of(problem), problem.K
+        is_hulls = problem.formulation == "hulls"
+        signs = MACHINES[problem.formulation](problem).signs.T
+        optima = (hulls_optimum(K, y) if is_hulls else binary_optimum(K, y, problem.costs, bias=True) for y in signs)
+        assert interval.optimum == pytest.approx(sum(optima), rel=1e-5)
+        assert is_hulls or interval.witnesses["LIBSVM"][0] <= interval.upper * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("formulation", ["log_loss", "squared_hinge", "smoothed_hinge"])

@@ -180,12 +180,7 @@ def test_curves_are_averaged_where_all_seeds_have_a_point():
 
 
 def test_the_smallest_model_that_is_good_enough_is_found():
-    points = [
-        Point(1, 0.0, 10, 9.0),
-        Point(2, 0.0, 20, 5.0),
-        Point(3, 0.0, 15, 4.0),
-        Point(4, 0.0, 30, 3.0),
-    ]
+    points = [Point(1, 0.0, *found) for found in ((10, 9.0), (20, 5.0), (15, 4.0), (30, 3.0))]
     assert active.fewest_vectors(points, 5.0) == points[2]
     assert active.fewest_vectors(points, 2.0) is None
 
@@ -199,13 +194,9 @@ def test_the_smallest_model_that_is_good_enough_is_found():
     ],
 )
 def test_the_claim_on_adult_is_checked(vectors: float, error: float, verdict: str):
-    points = [Point(250, 0.5, 100, 20.0), Point(2000, 0.5, vectors, error)]
-    claim = active.adult_claim(
-        {
-            RANDOM: [Point(2000, 0.5, 500, 16.0), Point(32561, 0.5, 1000, 15.0)],
-            AUTOACTIVE: points,
-        }
-    )
+    random = [Point(2000, 0.5, 500, 16.0), Point(32561, 0.5, 1000, 15.0)]
+    chosen = [Point(250, 0.5, 100, 20.0), Point(2000, 0.5, vectors, error)]
+    claim = active.adult_claim({RANDOM: random, AUTOACTIVE: chosen})
     assert claim.what.endswith(verdict)
     assert claim.holds == ("0.30" in verdict)
 

@@ -1,7 +1,5 @@
 """Learners from candidate labels, and the study that compares them: figures, verdicts and quick form."""
 
-from argparse import Namespace
-
 import numpy as np
 import pytest
 from at_hand import solvers
@@ -9,10 +7,9 @@ from scipy.optimize import minimize
 
 from studies.partiallabels import select, with_distractors, with_random_candidates
 from studies.rivals import ambiguous, candidates
-from studies.rivals.ambiguous import LEARNERS, OURS, STUDY, AmbiguousTables, Case, Run
+from studies.rivals.ambiguous import LEARNERS, OURS, AmbiguousTables, Case, Run
 from studies.rivals.libraries import scikit_weak
 from studies.rivals.libraries.solver import AmbiguousLearner
-from studies.study import Scope
 
 
 def blobs(n: int = 240, classes: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -115,9 +112,3 @@ def test_ours_is_held_to_three_of_four_sets():
     table = met.to_tables()[0].as_markdown()
     assert "|   pl-knn | 70.00 ± 1.41 | 80.00 | -9.00 ± 0.00 | 0 | 2 | 0.5 |" in table
     assert "|   literature | 70–78 |" in table
-
-
-def test_without_data_it_says_so(tmp_path, monkeypatch):
-    monkeypatch.setenv("LARANK_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="set LARANK_DATA"):
-        STUDY.run(Scope(quick=True, options=Namespace(parts=(), solvers=("pl-knn",), splits=1)), print)

@@ -27,24 +27,21 @@ W = np.array([[0.5, 0.0], [0.0, 0.25], [0.0, 1.0]])
 # ---- Objectives ----
 
 
-def test_linear_objectives_and_errors_by_hand():
+def test_objectives_and_errors_by_hand():
     # Scores (0.5, 0, 0) and (0, 0.5, 2): losses 0.5 and 0; hinge losses 0.5 + 1 + 1 and 1 + 1.5 + 0.
     assert objectives.primal("crammer-singer", W, X, y, 3.0) == pytest.approx(0.5 * 1.3125 + 3.0 * 0.5)
     assert objectives.primal("one-vs-rest", W, X, y, 2.0) == pytest.approx(0.5 * 1.3125 + 2.0 * 5.0)
     assert objectives.error(W, X, np.array([0, 1])) == 0.5
+    # Two classes with margins 0.5 and -1: short of one by 0.5 and 2.
+    small = GradientProblem("two", np.array([[1.0], [2.0]]), np.array([1, -1]), 0.5)
+    assert sgd.primal(small, "hinge", np.array([0.5])) == pytest.approx(0.0625 + 1.25)
+    assert sgd.primal(small, "squared_hinge", np.array([0.5])) == pytest.approx(0.0625 + (0.25 + 4) / 2)
 
 
 def test_the_logistic_objective_by_hand_does_not_regularise_the_biases():
     # Scores 1 + 5 and 2 + 4, equal for the only example: a loss of log 2.
     W = np.array([[1.0, 5.0], [2.0, 4.0]])
     assert objectives.multinomial(W, np.array([[1.0]]), np.array([0]), 10.0) == pytest.approx(2.5 + 10 * np.log(2))
-
-
-def test_primal_of_two_classes_by_hand():
-    small = GradientProblem("two", np.array([[1.0], [2.0]]), np.array([1, -1]), 0.5)
-    # Margins 0.5 and -1: short of one by 0.5 and 2.
-    assert sgd.primal(small, "hinge", np.array([0.5])) == pytest.approx(0.0625 + 1.25)
-    assert sgd.primal(small, "squared_hinge", np.array([0.5])) == pytest.approx(0.0625 + (0.25 + 4) / 2)
 
 
 def test_a_solution_below_the_bound_is_an_error():
@@ -186,10 +183,6 @@ def test_an_endless_stream_has_as_many_rows_as_it_is_asked_for():
     found = list(streamtasks.blocks(250_000))
     assert [len(y) for _, y in found] == [100_000, 100_000, 50_000]
     assert all(X.dtype == np.float32 for X, _ in found)
-
-
-def test_every_problem_has_a_source_and_a_weight():
-    assert {sgd.source(name) for name in sgd.ALPHAS} == {"generated", "covtype", "news20"}
 
 
 # ---- Claims ----

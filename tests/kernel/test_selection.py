@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from checks import VARIANTS, assert_same_model, assert_valid
-from larank import LaRankClassifier, LaSVMClassifier
-from larank.kernel.selection import Active, AutoActive, Gradient
+from checks import assert_same_model, assert_valid
+from larank import LaSVMClassifier
+from larank.active import Active, AutoActive, Gradient, Random
 from larank.kernel.stream import ChoosingFeed
 from sessions import Lasvm
 from sessions import lasvm_session as session
@@ -23,12 +23,11 @@ names = np.array(["oak", "ash", "elm"])
 K = rbf_kernel(X, gamma=0.5)
 K = (K + K.T) / 2
 
-MODELS = {"lasvm": LaSVMClassifier, "larank": LaRankClassifier}
-SELECTIONS = ("gradient", "active", "autoactive")
+STRATEGIES = (Gradient, Active, AutoActive)
 
 
-def model(kind, kernel="rbf", **parameters):
-    return MODELS[kind](kernel, **{"gamma": 0.5, "C": 2.0, "random_state": 0, "n_jobs": 1, **parameters})
+def model(kernel="rbf", **parameters):
+    return LaSVMClassifier(kernel, **{"gamma": 0.5, "C": 2.0, "random_state": 0, "n_jobs": 1, **parameters})
 
 
 @pytest.fixture
@@ -46,97 +45,86 @@ def chosen(monkeypatch):
     return rows
 
 
-# Every strategy with every solver
+# Every strategy
 
 
 @functools.cache
-def best_dual(kind, is_binary):
-    return model(kind, tol=1e-4).fit(X, two if is_binary else three).result_.dual
+def best_dual(is_binary):
+    return model(tol=1e-4).fit(X, two if is_binary else three).result_.dual
 
 
 @pytest.mark.parametrize("labels", [two, names[three]], ids=["two", "three"])
-@pytest.mark.parametrize("selection", SELECTIONS)
-@pytest.mark.parametrize("kind", MODELS)
-def test_without_a_budget_every_example_is_taken_once(kind, selection, labels, chosen):
-    fitted = model(kind, selection=selection, sample_size=20).fit(X, labels)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_without_a_budget_every_example_is_taken_once(strategy, labels, chosen):
+    fitted = model(selection=strategy(sample_size=20)).fit(X, labels)
     assert sorted(chosen) == list(range(240))
     assert fitted.n_iter_ == 1
     assert fitted.score(X, labels) > 0.85
     assert fitted.result_.exact
     assert fitted.result_.gap >= -1e-9
-    best = best_dual(kind, labels is two)
+    best = best_dual(labels is two)
     assert 0.85 * best < fitted.result_.dual <= best * (1 + 1e-4)
 
 
 @pytest.mark.parametrize("budget", [1, 2, 17, 240, 1000])
-@pytest.mark.parametrize("selection", ["random", *SELECTIONS])
-@pytest.mark.parametrize("kind", MODELS)
-def test_no_more_examples_are_taken_than_the_budget_has_labels(kind, selection, budget, chosen):
-    fitted = model(kind, selection=selection, label_budget=budget).fit(X, names[three])
-    taken, result = min(budget, 240), fitted.result_
-    if selection != "random":
+@pytest.mark.parametrize("strategy", [Random, *STRATEGIES])
+def test_no_more_examples_are_taken_than_the_budget_has_labels(strategy, budget, chosen):
+    fitted = model(selection=strategy(budget=budget)).fit(X, names[three])
+    taken = min(budget, 240)
+    if strategy is not Random:
         assert len(chosen) == len(set(chosen)) == taken
         assert set(fitted.support_) <= set(chosen)
     assert len(fitted.support_) <= taken
-    if kind == "larank":  # tests/kernel/test_lasvm.py has the certificate of the other one
-        assert result.operations["process_new"] == taken
-        labels = np.unique(names[three], return_inverse=True)[1]
-        objectives = VARIANTS["LaRankClassifier"][""][1].certificate(fitted, K, labels, np.full(240, 2.0))
-        assert (result.primal, result.dual) == pytest.approx(objectives, rel=1e-6, abs=1e-9)
-    else:
-        assert model(kind, selection=selection, label_budget=33).fit(X, two).result_.operations["process"] == 33
-    assert result.iterations == pytest.approx(taken / 240)
+    assert fitted.result_.iterations == pytest.approx(taken / 240)
     assert_valid(fitted, X, three)
+    assert model(selection=strategy(budget=33)).fit(X, two).result_.operations["process"] == 33
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-@pytest.mark.parametrize("kind", MODELS)
-def test_the_seed_makes_the_model_and_a_validation_set_does_not_change_it(kind, selection):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_seed_makes_the_model_and_a_validation_set_does_not_change_it(strategy):
     one, same, other = (
-        model(kind, selection=selection, label_budget=60, random_state=seed).fit(X, three, validation=validation)
+        model(selection=strategy(budget=60), random_state=seed).fit(X, three, validation=validation)
         for seed, validation in ((3, None), (3, (X[::2], three[::2])), (4, None))
     )
     assert_same_model(one, same)
     assert not np.array_equal(np.sort(one.support_), np.sort(other.support_))
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-@pytest.mark.parametrize("kind", MODELS)
-def test_all_kinds_of_data_are_chosen_from_alike(kind, selection):
-    parameters = {"selection": selection, "label_budget": 80, "sample_size": 25}
-    dense = model(kind, **parameters).fit(X, three)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_all_kinds_of_data_are_chosen_from_alike(strategy):
+    selection = strategy(sample_size=25, budget=80)
+    dense = model(selection=selection).fit(X, three)
     for data in (sparse.csr_matrix(X), X.astype(np.float32)):
-        other = model(kind, **parameters).fit(data, three)
+        other = model(selection=selection).fit(data, three)
         assert np.mean(other.predict(data) == dense.predict(X)) > 0.85
         assert len(other.support_) <= 80
-    exact = model(kind, "precomputed", **parameters).fit(K, three)
-    called = model(kind, lambda a, b: K[np.ix_(a, b)], **parameters).fit(list(range(240)), three)
+    exact = model("precomputed", selection=selection).fit(K, three)
+    called = model(lambda a, b: K[np.ix_(a, b)], selection=selection).fit(list(range(240)), three)
     np.testing.assert_array_equal(exact.support_, called.support_)
     np.testing.assert_allclose(exact.decision_function(K), called.decision_function(list(range(240))), atol=1e-9)
     assert np.mean(exact.predict(K) == dense.predict(X)) > 0.85
 
 
 @pytest.mark.parametrize(
-    ("labels", "selection"),
-    [(two, "gradient"), (three, "active"), (three, "autoactive")],
+    ("labels", "strategy"),
+    [(two, Gradient), (three, Active), (three, AutoActive)],
     ids=["two-gradient", "three-active", "three-autoactive"],
 )
-def test_dropped_rows_do_not_change_what_is_chosen(labels, selection, chosen):
-    parameters = {"selection": selection, "sample_size": 20, "C": 10.0}
-    plenty = model("lasvm", "precomputed", **parameters).fit(K, labels)
+def test_dropped_rows_do_not_change_what_is_chosen(labels, strategy, chosen):
+    parameters = {"selection": strategy(sample_size=20), "C": 10.0}
+    plenty = model("precomputed", **parameters).fit(K, labels)
     with_plenty = list(chosen)
     chosen.clear()
-    tight = model("lasvm", "precomputed", **parameters, memory_limit=1e5 if labels is two else 2e5).fit(K, labels)
+    tight = model("precomputed", **parameters, memory_limit=1e5 if labels is two else 2e5).fit(K, labels)
     assert chosen == with_plenty
     assert tight.result_.kernel_values > plenty.result_.kernel_values, "rows were dropped"
     np.testing.assert_array_equal(tight.decision_function(K), plenty.decision_function(K))
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_several_epochs_and_a_gap_can_be_combined_with_a_selection(kind, chosen):
-    model(kind, selection="gradient", max_iter=2).fit(X, two)
+def test_several_passes_and_a_gap_can_be_combined_with_a_selection(chosen):
+    model(selection="gradient", max_iter=2).fit(X, two)
     assert sorted(chosen) == sorted([*range(240)] * 2)
-    fitted = model(kind, selection="active", tol=0.05).fit(X, two)
+    fitted = model(selection="active", tol=0.05).fit(X, two)
     assert fitted.result_.relative_gap <= 0.05
 
 
@@ -169,10 +157,10 @@ def margins_of(scores, labels, needs_labels):
 
 
 @pytest.mark.parametrize("labels", [two, three], ids=["two", "three"])
-@pytest.mark.parametrize("strategy", [Gradient(sample_size=None), Active(sample_size=None)], ids=["gradient", "active"])
-def test_lasvm_takes_the_example_that_brute_force_takes(strategy, labels, chosen):
-    watched = Watched(strategy)
-    fitted = model("lasvm", "precomputed", selection=watched, label_budget=60).fit(K, labels)
+@pytest.mark.parametrize("kind", [Gradient, Active])
+def test_lasvm_takes_the_example_that_brute_force_takes(kind, labels, chosen):
+    watched = Watched(strategy := kind(sample_size=None, budget=60))
+    fitted = model("precomputed", selection=watched).fit(K, labels)
     numbers = np.array([np.flatnonzero(fitted._arrived == label)[0] for label in labels], np.int32)
     by_hand = Lasvm(session(), K, numbers, np.full(240, 2.0), block=1)
     compared = 0
@@ -190,11 +178,10 @@ def test_lasvm_takes_the_example_that_brute_force_takes(strategy, labels, chosen
     assert compared > 40
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_autoactive_looks_at_no_more_than_it_needs_and_chooses_as_if_one_by_one(kind, chosen):
+def test_autoactive_looks_at_no_more_than_it_needs_and_chooses_as_if_one_by_one(chosen):
     watched = Watched(AutoActive(sample_size=100, enough=5))
     watched.looks = 16
-    model(kind, selection=watched).fit(X, two)
+    model(selection=watched).fit(X, two)
     assert len(chosen) == 240
     for margins, reach in watched.seen:
         near = np.flatnonzero(margins < reach)
@@ -203,28 +190,24 @@ def test_autoactive_looks_at_no_more_than_it_needs_and_chooses_as_if_one_by_one(
             assert near[4] >= len(margins) // 3 - 1, "an earlier look was not enough"
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_active_and_gradient_choices_teach_more_of_the_boundary_than_random_ones(kind):
+def test_active_and_gradient_choices_teach_more_of_the_boundary_than_random_ones():
     clean = (X[:, 0] + 0.2 * X[:, 1] ** 2 > 0).astype(int)
 
     def right(selection, seed):
-        settings = {"label_budget": 50, "C": 50.0, "random_state": seed}
-        return model(kind, selection=selection, **settings).fit(X, clean).score(X, clean)
+        return model(selection=selection, C=50.0, random_state=seed).fit(X, clean).score(X, clean)
 
-    by_chance, *chosen = (sum(right(name, seed) for seed in range(5)) for name in ("random", "active", "gradient"))
+    by_chance, *chosen = (sum(right(each(budget=50), seed) for seed in range(5)) for each in (Random, Active, Gradient))
     assert min(chosen) > by_chance
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_an_example_of_an_unknown_class_is_the_most_wrong_one(kind, chosen):
+def test_an_example_of_an_unknown_class_is_the_most_wrong_one(chosen):
     """Gradient selection looks at labels, and nothing is as wrong as not to know of the class."""
     rare = np.where(np.arange(240) % 40 == 7, 2, two)
-    model(kind, selection=Gradient(sample_size=None), label_budget=12).fit(X, rare)
+    model(selection=Gradient(sample_size=None, budget=12)).fit(X, rare)
     assert set(rare[chosen]) == {0, 1, 2}
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_weights_of_zero_are_never_chosen(kind, chosen):
+def test_weights_of_zero_are_never_chosen(chosen):
     weights = np.where(np.arange(240) % 3 == 0, 0.0, 1.0)
-    model(kind, selection="active").fit(X, two, sample_weight=weights)
+    model(selection="active").fit(X, two, sample_weight=weights)
     assert sorted(chosen) == np.flatnonzero(weights).tolist()

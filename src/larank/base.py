@@ -14,17 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from larank import declare
 from larank.data.schema import Schema, Scope, count, optional, texts
-from larank.declare import Declared, fitted
+from larank.declare import Declared, ParameterError, fitted
 from larank.publishing import of_one_model
 from larank.validation import on_host
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
-
-
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
-
-# Of every estimator whose examples are rows of features.
+# Fitted attributes of every estimator whose examples are rows of features.
 FEATURES: Schema = {"n_features_in_": count(1), "feature_names_in_": optional(texts("n_features_in_"))}
 
 
@@ -94,8 +91,18 @@ class Estimator(BaseEstimator, Declared):  # type: ignore[misc]
         "which calls them before and after fit"
     )
 
+    _UNUSED_SWITCHES: ClassVar[tuple[str, ...]] = ()  # switches of value objects that have no effect in this class
+
     def _check_together(self) -> None:
         """Raise a ParameterError for values of parameters that cannot be combined."""
+        values = {name: value for name, value in declare.values_of(self).items() if isinstance(value, declare.Value)}
+        for name, value in values.items():
+            for switch, each in declare.parameters_of(type(value)).items():
+                found = getattr(value, switch)
+                if switch in self._UNUSED_SWITCHES and not each.is_default(found):
+                    raise ParameterError(
+                        name, f"has {switch}={found!r}, which has no effect in {type(self).__name__}. Remove {switch}"
+                    )
 
     def _why_no_stream(self) -> str:
         """Return which parameter value rules out `partial_fit` and what to set instead, or "" if none does."""

@@ -23,7 +23,6 @@ from larank.declare import (
     demand,
     is_whole,
     parameter,
-    parameters_of,
 )
 
 OPERATIONS = ("new", "old", "optimize")
@@ -143,16 +142,6 @@ def operations(name: str, value: Any) -> None:
         one_of(name, operation, OPERATIONS)
     if "new" not in names:
         raise ParameterError(name, f"must contain 'new'; got {value!r}")
-
-
-def refuse_switches(name: str, value: Value, unused: Collection[str]) -> None:
-    """Raise a ParameterError if a value object sets a switch that the estimator with the parameter `name` ignores."""
-    for switch in unused:
-        each, found = parameters_of(type(value))[switch], getattr(value, switch)
-        if not each.is_default(found):
-            raise ParameterError(
-                name, f"has {switch}={found!r}, which has no effect in this estimator; got {value!r}. Remove {switch}"
-            )
 
 
 def check_unchanged(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -104,7 +104,7 @@ def test_a_gap_that_no_model_can_have_ends_a_loop_all_the_same():
     K[:, 0] *= 9
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        larank.LaSVMClassifier(kernel="precomputed", delta_max=1e-8, epochs=1).fit(K, y)
+        larank.LaSVMClassifier(kernel="precomputed", max_iter=1, solver=larank.LaSVM(delta_max=1e-8)).fit(K, y)
 
 
 def test_taggers_and_structured_models_refuse_values_that_overflow():

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from larank import _core
 from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
+from larank.declare import parameters_of
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
-from larank.parameters import COOLING, ROW_SOLVERS
 from larank.training import Limits, completed, train
 from larank.training.progress import Progress
 from properties import draws
@@ -22,6 +22,7 @@ from references.optima import infeasibility, kernel_optimum
 from sessions import hooks
 
 PLENTY = 2.0**40
+COOLING, ROW_SOLVERS = (parameters_of(Published)[name].choices for name in ("cooling", "row_solver"))
 BASE_LINE = {"selection": "cycle", "active_set": False, "cooling": "none"}
 IMPROVEMENTS = [
     {"active_set": False, "cooling": "none"},

@@ -18,8 +18,9 @@ def _nothing_is_cheap(monkeypatch):
     monkeypatch.setattr(machine, "_LEAST_SAMPLE", 400)
 
 
-def fitted(model, seed=0, examples=3000, **parameters):
-    return model(random_state=seed, n_jobs=1, max_iter=1, **parameters).fit(X[:examples], y[:examples])
+def fitted(model, seed=0, examples=3000, *, certify="auto", **parameters):
+    estimator = model(random_state=seed, n_jobs=1, max_iter=1, **parameters)
+    return estimator.fit(X[:examples], y[:examples], certify=certify)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -51,9 +52,9 @@ def test_losses_that_are_rare_and_large_are_allowed_for(model):
     wrong = random.choice(3000, 12, replace=False)
     labels[wrong] = 1 - labels[wrong]
     for seed in range(3):
-        settings = {"C": 10.0, "gamma": 0.5, "epochs": 1, "random_state": seed, "n_jobs": 1}
-        result = model(**settings).fit(some, labels).result_
-        truth = model(**settings, certify=True).fit(some, labels).result_
+        estimator = model(C=10.0, gamma=0.5, max_iter=1, random_state=seed, n_jobs=1)
+        result = estimator.fit(some, labels).result_
+        truth = estimator.fit(some, labels, certify=True).result_
         assert abs(result.primal - truth.primal) < 4 * result.primal_error
 
 
@@ -83,20 +84,23 @@ def test_a_sample_takes_about_a_twentieth_of_the_kernel_values(model, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("model", "parameters"),
+    ("model", "parameters", "certify"),
     [
-        *((model, parameters) for model in MODELS for parameters in ({"certify": True}, {"C": np.inf})),
-        (LaRankClassifier, {"kernel": "linear"}),  # LaSVM has kernel values there too
+        *((model, *asked) for model in MODELS for asked in (({}, True), ({"C": np.inf}, "auto"))),
+        (LaRankClassifier, {"kernel": "linear"}, "auto"),  # LaSVM has kernel values there too
     ],
 )
-def test_all_examples_are_looked_at_where_it_is_asked_for_needed_or_cheap(model, parameters):
+def test_all_examples_are_looked_at_where_it_is_asked_for_needed_or_cheap(model, parameters, certify):
     some = np.abs(X[:, 0]) > 0.5
-    separable = model(random_state=0, max_iter=1, **parameters).fit(X[some], (X[some, 0] > 0).astype(int))
+    separable = model(random_state=0, max_iter=1, **parameters)
+    separable.fit(X[some], (X[some, 0] > 0).astype(int), certify=certify)
     assert separable.result_.exact
 
 
-def test_the_sample_does_not_depend_on_blocks():
-    large, small = (fitted(LaSVMClassifier, batch_size=size).result_ for size in (256, 32))
+def test_the_sample_does_not_depend_on_blocks(monkeypatch):
+    large = fitted(LaSVMClassifier).result_
+    monkeypatch.setattr(LaSVMClassifier, "_BATCH_SIZE", 32)
+    small = fitted(LaSVMClassifier).result_
     assert large.kernel_values != small.kernel_values
     assert large.primal == pytest.approx(small.primal, rel=1e-9)
 

@@ -13,7 +13,8 @@ from scipy import sparse
 from checks import X, assert_same_model, clouds, y
 from fulldisk import full_disk
 from killing import Killed, killed_after, killed_again_and_again
-from larank import LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC, MulticlassSVC
+from larank import LaRank, LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC, MulticlassSVC
+from larank.active import Active
 from larank.data.models import ModelFileError
 from larank.kernel.machine import StreamTraining
 from larank.training import CheckpointFile, CheckpointWarning, TrainingWarning, random_state_of, set_random_state
@@ -24,13 +25,17 @@ EXACT = {
     "sdm, sparse, float32": (LinearMulticlassSVC, {"tol": 1e-2}, sparse.csr_matrix(X, dtype=np.float32)),
     "sdm, moved on": (LinearMulticlassSVC, {"C": 10.0}, X),
     "sdm, one-vs-rest": (LinearMulticlassSVC, {"formulation": "one-vs-rest", "stop": "violation"}, X),
-    "larank, weights": (LaRankClassifier, {"kernel": "linear", "epochs": 5}, X),
-    "larank": (LaRankClassifier, {"kernel": "laplacian", "epochs": 3}, X),
+    "larank, weights": (LaRankClassifier, {"kernel": "linear", "max_iter": 5}, X),
+    "larank": (LaRankClassifier, {"kernel": "laplacian", "max_iter": 3}, X),
     "larank, auto": (LaRankClassifier, {"kernel": "laplacian"}, X),
-    "larank, gap": (LaRankClassifier, {"kernel": "laplacian", "stop": "gap", "tol": 1e-3}, X),
-    "larank, fixed": (LaRankClassifier, {"kernel": "linear", "schedule": "fixed", "epochs": 3}, sparse.csr_matrix(X)),
-    "lasvm": (LaSVMClassifier, {"kernel": "laplacian", "epochs": 3}, X),
-    "lasvm, gap": (LaSVMClassifier, {"kernel": "laplacian", "stop": "gap", "tol": 1e-4}, X),
+    "larank, gap": (LaRankClassifier, {"kernel": "laplacian", "tol": 1e-3}, X),
+    "larank, fixed": (
+        LaRankClassifier,
+        {"kernel": "linear", "solver": LaRank(schedule="fixed"), "max_iter": 3},
+        sparse.csr_matrix(X),
+    ),
+    "lasvm": (LaSVMClassifier, {"kernel": "laplacian", "max_iter": 3}, X),
+    "lasvm, gap": (LaSVMClassifier, {"kernel": "laplacian", "tol": 1e-4}, X),
 }
 
 
@@ -94,7 +99,7 @@ def test_a_seed_that_nobody_gave_is_in_the_checkpoint(path, monkeypatch):
 
 
 def small(**parameters):
-    return LaRankClassifier("linear", **{"epochs": 3, "random_state": 0} | parameters)
+    return LaRankClassifier("linear", **{"max_iter": 3, "random_state": 0} | parameters)
 
 
 def checkpoint_of(path, monkeypatch, states=5, **parameters):
@@ -108,7 +113,7 @@ def checkpoint_of(path, monkeypatch, states=5, **parameters):
 
 def test_a_checkpoint_of_another_training_is_refused_with_what_differs(path, monkeypatch):
     checkpoint_of(path, monkeypatch)
-    same = {"epochs": 3, "random_state": 0}
+    same = {"max_iter": 3, "random_state": 0}
     for model, message in (
         (LaRankClassifier("linear", C=2.0, **same), r"was written with C=1.0; got C=2.0"),
         (LaRankClassifier("rbf", **same), r"was written with kernel='linear'; got kernel='rbf'"),
@@ -205,7 +210,7 @@ OF_MODELS = [
     ({"checkpoint": "/"}, "checkpoint must be the path of a file; got '/', which is a folder"),
     ({"checkpoint": "old"}, "is there already: resume=True goes on from it; to begin anew, remove it"),
 ]
-ACTIVE = LaSVMClassifier(selection="active", label_budget=20)
+ACTIVE = LaSVMClassifier(selection=Active(budget=20))
 REFUSED = [(model, *row) for model in (LinearMulticlassSVC(), LaRankClassifier()) for row in OF_MODELS]
 REFUSED += [(ACTIVE, {"checkpoint": "c"}, "checkpoint needs selection='random'; got selection='active'")]
 
@@ -292,7 +297,7 @@ def test_checkpoints_take_little_of_the_time_however_long_a_state_takes(tmp_path
     monkeypatch.setattr(StreamTraining, "snapshot", slow)
     monkeypatch.setattr(StreamTraining, "advance", advance)
     monkeypatch.setattr(CheckpointFile, "write", lambda file, state, is_last: written.append(now[0]))
-    LaRankClassifier("linear", epochs=9).fit(X, y, checkpoint=tmp_path / "checkpoint", every=0)
+    LaRankClassifier("linear", max_iter=9).fit(X, y, checkpoint=tmp_path / "checkpoint", every=0)
     assert len(written) > 3
     assert min(np.diff(written[:-1])) > 50  # the last one is written in any case
 

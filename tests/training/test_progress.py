@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from sklearn.base import clone
 
-from larank import LaRankClassifier, LaSVMClassifier, SGDQNClassifier
+from larank import LaRankClassifier, LaSVMClassifier, LinearSGDClassifier
 from larank.training import Checkpoint
 from larank.training import progress as module
 from larank.training.progress import BarProgress, LineProgress, progress_for
@@ -96,16 +96,16 @@ def fractions_shown(model, *data, capfd):
 
 def test_no_fraction_is_shown_of_a_stream_of_unknown_length(capfd):
     X = np.random.default_rng(0).normal(size=(50, 20_000))  # larger than what small blocks are joined to
-    model = SGDQNClassifier(verbose=2, random_state=0, t0=1e4)
+    model = LinearSGDClassifier(verbose=2, random_state=0, t0=1e4)
     assert set(fractions_shown(model, [(X, np.arange(50) % 2)] * 3, capfd=capfd)) <= {"100"}
 
 
 @pytest.mark.parametrize(
     ("model", "known"),
     [
-        (LaRankClassifier(epochs="auto"), {"epochs": 2}),
-        (LaSVMClassifier(epochs="auto"), {"epochs": 2}),
-        (SGDQNClassifier(epochs=30, early_stopping=True), {"early_stopping": False}),
+        (LaRankClassifier(), {"max_iter": 2}),
+        (LaSVMClassifier(), {"max_iter": 2}),
+        (LinearSGDClassifier(max_iter=30, early_stopping=True), {"early_stopping": False}),
     ],
     ids=str,
 )

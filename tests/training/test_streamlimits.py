@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from larank import LinearMulticlassSVC, SequenceTagger, SGDQNClassifier
+from larank import LinearMulticlassSVC, LinearSGDClassifier, SequenceTagger
 from larank.data.columns import ConllFile
 from larank.sequence.features import TemplateEncoder
 from larank.training import TrainingWarning, loop
@@ -85,7 +85,7 @@ def columns(folder, text, is_read=None):
 
 every_call = pytest.mark.parametrize(
     ("kind", "method"),
-    [(LinearMulticlassSVC, "fit"), (SGDQNClassifier, "fit"), (SGDQNClassifier, "partial_fit")],
+    [(LinearMulticlassSVC, "fit"), (LinearSGDClassifier, "fit"), (LinearSGDClassifier, "partial_fit")],
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 
@@ -101,10 +101,10 @@ def endless():
         (LinearMulticlassSVC, "fit", "limit while a block is waited for"),
         (LinearMulticlassSVC, "fit", "limit of an endless stream"),
         (LinearMulticlassSVC, "fit", "Ctrl-C while a block is waited for"),
-        (SGDQNClassifier, "fit", "limit while a block is waited for"),
-        (SGDQNClassifier, "fit", "Ctrl-C while a block is waited for"),
-        (SGDQNClassifier, "partial_fit", "Ctrl-C while a block is waited for"),
-        (SGDQNClassifier, "partial_fit", "limit of an endless stream"),
+        (LinearSGDClassifier, "fit", "limit while a block is waited for"),
+        (LinearSGDClassifier, "fit", "Ctrl-C while a block is waited for"),
+        (LinearSGDClassifier, "partial_fit", "Ctrl-C while a block is waited for"),
+        (LinearSGDClassifier, "partial_fit", "limit of an endless stream"),
     ],
 )
 def test_a_limit_or_ctrl_c_ends_a_stream_with_a_model(kind, method, ending):
@@ -138,7 +138,7 @@ def test_ctrl_c_before_the_first_block_raises(kind, method):
     assert not hasattr(model, "classes_")
 
 
-@pytest.mark.parametrize("kind", [LinearMulticlassSVC, SGDQNClassifier])
+@pytest.mark.parametrize("kind", [LinearMulticlassSVC, LinearSGDClassifier])
 def test_a_stream_of_one_class_within_the_time_limit_is_an_error(kind):
     X, y = block()
 
@@ -161,7 +161,7 @@ def test_a_model_of_the_rows_read_so_far_says_how_many_they_are():
 
 def test_a_partial_fit_that_no_block_reaches_keeps_the_model():
     X, y = block()
-    model = SGDQNClassifier(random_state=0).partial_fit(X, y)
+    model = LinearSGDClassifier(random_state=0).partial_fit(X, y)
     weights = model.coef_.copy()
     with Slow(0) as blocks, pytest.warns(TrainingWarning, match="time_limit"):
         model.set_params(time_limit=0.1).partial_fit(iter(blocks))

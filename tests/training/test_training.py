@@ -21,11 +21,12 @@ from larank import (
     HullerClassifier,
     LaRankClassifier,
     LinearMulticlassSVC,
+    LinearSGDClassifier,
     MulticlassSVC,
     SequenceTagger,
-    SGDQNClassifier,
     _core,
 )
+from larank.kernel.machine import OnlineClassifier
 from larank.publishing import next_model
 from larank.training import Limits, ObjectiveValues, TrainingWarning, train
 from larank.training.progress import Progress
@@ -305,7 +306,7 @@ def test_the_limit_counts_from_the_beginning_of_the_call(monkeypatch):
 
 
 def test_a_long_history_is_thinned_out():
-    model = SGDQNClassifier(epochs=12_000, random_state=0).fit(*clouds(4, 4))
+    model = LinearSGDClassifier(max_iter=12_000, random_state=0).fit(*clouds(4, 4))
     passes = [point.iterations for point in model.result_.history]
     assert 5_000 <= len(passes) <= 10_000
     assert passes[0] <= 1
@@ -316,21 +317,21 @@ def test_a_long_history_is_thinned_out():
 def test_many_passes_are_told_as_a_whole_number():
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
     X[1] = X[0]  # of the other class, so that no number of passes is enough
-    model = HullerClassifier(gamma=1.0, stop="gap", tol=0.01, max_iter=1234, random_state=0)
+    model = HullerClassifier(gamma=1.0, tol=0.01, max_iter=1234, random_state=0)
     with pytest.warns(TrainingWarning, match="by max_iter=1234, after 1234 passes over the data"):
         model.fit(X, y)
 
 
 def endless(**parameters):
     """Return an estimator whose training ends by a limit or Ctrl-C only."""
-    return SGDQNClassifier(**{"epochs": 10**9, "time_limit": 30, "random_state": 0, **parameters})
+    return LinearSGDClassifier(**{"max_iter": 10**9, "time_limit": 30, "random_state": 0, **parameters})
 
 
 ALPHAS = [0.1, 0.01, 0.001]
 SEARCHES = {
     "grid": lambda model: GridSearchCV(model, {"alpha": ALPHAS}, n_jobs=1).fit(X, y),
     "grid of a pipeline": lambda model: GridSearchCV(
-        make_pipeline(StandardScaler(), model), {"sgdqnclassifier__alpha": ALPHAS}
+        make_pipeline(StandardScaler(), model), {"linearsgdclassifier__alpha": ALPHAS}
     ).fit(X, y),
     "cross-validation": lambda model: cross_val_score(model, X, y),
     "one against the rest": lambda model: OneVsRestClassifier(model).fit(X, y),
@@ -340,7 +341,7 @@ SEARCHES = {
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
 def test_one_ctrl_c_ends_a_search(search, monkeypatch):
     statuses = []
-    fit = SGDQNClassifier.fit
+    fit = LinearSGDClassifier.fit
 
     def watched(self, *arguments, **keywords):
         try:
@@ -348,7 +349,7 @@ def test_one_ctrl_c_ends_a_search(search, monkeypatch):
         finally:
             statuses.append(self.result_.status)
 
-    monkeypatch.setattr(SGDQNClassifier, "fit", watched)
+    monkeypatch.setattr(LinearSGDClassifier, "fit", watched)
     with interrupt_when_training(), valid_but_interrupted():
         search(endless())
     assert statuses == ["interrupted"]
@@ -382,7 +383,7 @@ def test_the_choice_ends_with_its_block_and_another_one_is_refused():
         larank.on_interrupt("ignore").__enter__()
 
 
-def test_ctrl_c_ends_an_active_learner_that_has_taken_note_of_the_labels():
+def test_ctrl_c_ends_an_active_learner_that_has_taken_note_of_the_labels(monkeypatch):
     def kernel(A, B):
         if 2 < len(A) <= 8 and not pressed:  # a batch of training, not the probe nor what is predicted before
             pressed.append(True)
@@ -390,7 +391,8 @@ def test_ctrl_c_ends_an_active_learner_that_has_taken_note_of_the_labels():
         return A @ B.T
 
     pressed = [True]
-    learner = ActiveLearner(LaRankClassifier(kernel, batch_size=8, random_state=0), X, random_state=0)
+    monkeypatch.setattr(OnlineClassifier, "_BATCH_SIZE", 8)
+    learner = ActiveLearner(LaRankClassifier(kernel, random_state=0), X, random_state=0)
     learner.teach(index=np.arange(20), y=y[:20])
     pressed.clear()
     labels_count = pytest.raises(KeyboardInterrupt, match="the model is valid, and the labels count")

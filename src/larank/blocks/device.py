@@ -252,7 +252,7 @@ def device_for(device: Any) -> Device:
         reasons.append(f"{library} {found.__version__} finds {count or 'no'} CUDA device{'s' if count != 1 else ''}")
     raise ValueError(
         f"device={device!r} is not there: {', '.join(reasons)}. PyTorch or CuPy come with pip install 'larank[gpu]'; "
-        "device='cpu' takes the same block steps with NumPy, and device=None is the compiled machine"
+        "device='cpu' takes the same block steps with NumPy, and without BlockSteps the compiled machine trains"
     )
 
 
@@ -374,7 +374,7 @@ class DeviceKernel:
         if not isinstance(kernel, ProductKernel):
             raise ValueError(
                 f"device={device.name!r} takes kernels of inner products and distances only: 'linear', 'poly', 'rbf' "
-                f"or 'sigmoid'; got {kernel.name or 'a callable kernel'!r}; device=None takes all"
+                f"or 'sigmoid'; got {kernel.name or 'a callable kernel'!r}; train without BlockSteps"
             )
         self.device, self.kernel, self.dtype = device, kernel, dtype
         self.location = np.zeros(X.shape[1])
@@ -441,7 +441,7 @@ class DeviceKernel:
 def check_is_dense(device: Any, X: Any) -> None:
     """Raise for data that have no place on a device."""
     if issparse(X):
-        raise ValueError(f"device={device!r} takes dense arrays, got a sparse matrix; device=None takes these, too")
+        raise ValueError(f"device={device!r} takes dense arrays, got a sparse matrix; train without BlockSteps")
 
 
 def device_scores(device: Any, kernel: Kernel, X: Any, support: Any, coefficients: csr_matrix) -> NDArray[np.float64]:

@@ -82,7 +82,7 @@ class ProductKernel(Kernel, ABC):
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
         """Return what `map` makes of arrays of any library, by its functions `xp`, in place."""
-        raise ValueError(f"kernel={self.name!r} has no map for arrays on a device; device=None takes it")
+        raise ValueError(f"kernel={self.name!r} has no map for arrays on a device; train without BlockSteps")
 
     def may_cancel(self, norms: float) -> bool:
         """Whether distances of examples with these squared norms, at most, may lose digits that matter."""

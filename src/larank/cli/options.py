@@ -155,8 +155,9 @@ def options_of(kind: type, taken: Collection[str] = ()) -> dict[str, Option]:
     for each in [option.parameter for option in options]:
         for alternative in each.accepted.alternatives if each.accepted else ():
             if isinstance(alternative, Object):
-                switches = parameters_of(alternative.kind).values()
-                options += [Option(switch, each, alternative.kind) for switch in switches]
+                switches = parameters_of(alternative.kind)
+                used = [switches[name] for name in switches if name not in getattr(kind, "_UNUSED_SWITCHES", ())]
+                options += [Option(switch, each, alternative.kind) for switch in used]
     found: dict[str, Option] = {}
     for option in options:
         if option.parameter.name not in taken and option.has_text:

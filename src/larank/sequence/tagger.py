@@ -196,7 +196,8 @@ class SequenceTagger(Stopping, Threaded, Seeded, Estimator):
         "may follow every other.",
         default=None,
         check=check_constraints,
-        form='{"BIO", "BILOU"} or callable',
+        choices=("BIO", "BILOU"),
+        form="callable",
     )
     repair: bool = parameter(
         'Whether labels that break the constraints "BIO" or "BILOU" are changed to the scheme, as conlleval reads them,'
@@ -742,9 +743,11 @@ class SequenceTagger(Stopping, Threaded, Seeded, Estimator):
 
     # ---- Checks ----
 
+    _UNUSED_SWITCHES = ("operations", "tau", "forget")
+
     def _check_together(self) -> None:
+        super()._check_together()
         if isinstance(self.solver, LaRank):
-            parameters.refuse_switches("solver", self.solver, ("operations", "tau", "forget"))
             if self.solver.schedule == "adaptive":
                 raise ParameterError(
                     "solver", f"must have schedule='fixed', the only one of this estimator; got {self.solver!r}"

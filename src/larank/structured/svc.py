@@ -290,10 +290,12 @@ class StructuredSVC(Stopping, Seeded, Estimator):
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         return 1.0 - float(np.average(losses, weights=weights))
 
+    _UNUSED_SWITCHES = ("operations", "tau", "forget")
+
     def _check_together(self) -> None:
+        super()._check_together()
         CheckedModel(self.model)
         if isinstance(self.solver, LaRank):
-            parameters.refuse_switches("solver", self.solver, ("operations", "tau", "forget"))
             if self.solver.schedule == "adaptive" and self.solver.n_reprocess is not None:
                 raise ParameterError(
                     "solver",

@@ -27,7 +27,7 @@ EXACT = {
     "sdm, one-vs-rest": (LinearMulticlassSVC, {"formulation": "one-vs-rest", "stop": "violation"}, X),
     "larank, weights": (LaRankClassifier, {"kernel": "linear", "max_iter": 5}, X),
     "larank": (LaRankClassifier, {"kernel": "laplacian", "max_iter": 3}, X),
-    "larank, auto": (LaRankClassifier, {"kernel": "laplacian"}, X),
+    "larank, as many passes as are cheap": (LaRankClassifier, {"kernel": "laplacian"}, X),
     "larank, gap": (LaRankClassifier, {"kernel": "laplacian", "tol": 1e-3}, X),
     "larank, fixed": (
         LaRankClassifier,
@@ -212,7 +212,7 @@ OF_MODELS = [
 ]
 ACTIVE = LaSVMClassifier(selection=Active(budget=20))
 REFUSED = [(model, *row) for model in (LinearMulticlassSVC(), LaRankClassifier()) for row in OF_MODELS]
-REFUSED += [(ACTIVE, {"checkpoint": "c"}, "checkpoint needs selection='random'; got selection='active'")]
+REFUSED += [(ACTIVE, {"checkpoint": "c"}, "checkpoint needs selection='random'; got selection=Active")]
 
 
 @pytest.mark.parametrize(("model", "arguments", "message"), REFUSED, ids=str)

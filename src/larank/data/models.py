@@ -143,7 +143,8 @@ def is_persistable(estimator: Any) -> bool:
     cls = type(estimator)
     if cls.__module__ == "sklearn.pipeline":
         _register_pipelines()
-    return cls.__name__ in _registry and _registry[cls.__name__].cls is cls
+    is_subclass = library_class(cls) not in (None, cls)
+    return not is_subclass and cls.__name__ in _registry and _registry[cls.__name__].cls is cls
 
 
 def _why_not_persistable(estimator: Any) -> str:

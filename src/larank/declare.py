@@ -377,7 +377,7 @@ def _resolved(cls: type, name: str, declaration: _Declaration, position: float) 
     """Return the parameter with what its annotation says."""
     annotation = kind = cls.__annotations__[name]
     if not isinstance(annotation, str):
-        annotation = inspect.formatannotation(annotation)
+        annotation = " | ".join(map(inspect.formatannotation, _united(annotation)))
     accepted = None
     if declaration.check is None:
         if isinstance(kind, str):

@@ -158,9 +158,9 @@ class Kernelized(Declared, position=0):
     """The kernel and its parameters, with the names of `sklearn.svm.SVC`."""
 
     kernel: str | Callable[[Any, Any], ArrayLike] = parameter(
-        "The kernel. A callable takes two collections of examples and returns the matrix of their kernel values; `X` "
-        'may then be any sequence of objects, and rows of a sparse matrix are passed as a CSR matrix. "laplacian", '
-        '"chi2" and "intersection" need dense data, the last two without negative features.',
+        "Kernel that compares two examples. A callable takes two collections of examples and returns the matrix of "
+        "their kernel values; `X` may then be any sequence of objects, and rows of a sparse matrix are passed as a "
+        'CSR matrix. "laplacian", "chi2" and "intersection" need dense data, the last two without negative features.',
         default="rbf",
         choices=("linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"),
         form="callable",
@@ -327,7 +327,7 @@ class BlockSteps(Value):
     """
 
     device: Any = parameter(
-        'Where to train and to predict: "cuda" or "cuda:N" is a GPU by PyTorch or CuPy, "cpu" is NumPy, for '
+        'Device to train and to predict on: "cuda" or "cuda:N" is a GPU by PyTorch or CuPy, "cpu" is NumPy, for '
         "comparison.",
         default="cuda",
         check=device,

@@ -295,12 +295,11 @@ class StructuredSVC(Stopping, Seeded, Estimator):
     def _check_together(self) -> None:
         super()._check_together()
         CheckedModel(self.model)
-        if isinstance(self.solver, LaRank):
-            if self.solver.schedule == "adaptive" and self.solver.n_reprocess is not None:
-                raise ParameterError(
-                    "solver",
-                    f"must have schedule='fixed' if n_reprocess is set; got {self.solver!r}. Remove n_reprocess",
-                )
+        solver = self.solver
+        if isinstance(solver, LaRank) and solver.schedule == "adaptive" and solver.n_reprocess is not None:
+            raise ParameterError(
+                "solver", f"must have schedule='fixed' if n_reprocess is set; got {solver!r}. Remove n_reprocess"
+            )
         if self._solver in _PERCEPTRONS and self.tol is not None:
             raise ParameterError(
                 "tol",

@@ -54,7 +54,12 @@ on_devices = pytest.mark.parametrize("device", DEVICES, ids=repr)
 
 
 def larank_on(device, **parameters):
-    return LaRankClassifier(**{"C": 10, "gamma": 1.0, "device": device, "random_state": 0, **parameters})
+    """On the compiled machine if `device` is None."""
+    return LaRankClassifier(**{"C": 10, "gamma": 1.0, "solver": solver_on(device), "random_state": 0, **parameters})
+
+
+def solver_on(device):
+    return "larank" if device is None else BlockSteps(device)
 
 
 @pytest.fixture(autouse=True)
@@ -267,9 +272,11 @@ def test_a_large_gamma_of_large_distances_is_no_overflow():
 
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
 def test_rows_of_zeros_hold_nobody_up(kernel):
-    some, settings = X[:300].copy(), {"kernel": kernel, "C": 1, "epochs": 1, "degree": 2, "certify": True}
+    some, settings = X[:300].copy(), {"kernel": kernel, "C": 1, "max_iter": 1, "degree": 2}
     some[::20] = 0
-    here, there = (larank_on(device, **settings, gamma="scale").fit(some, Y[:300]) for device in (None, "cpu"))
+    here, there = (
+        larank_on(device, **settings, gamma="scale").fit(some, Y[:300], certify=True) for device in (None, "cpu")
+    )
     assert there.result_.dual > 0.95 * here.result_.dual
     nothing = MulticlassSVC("linear", solver=BlockSteps("cpu"), random_state=0).fit(0 * some, Y[:300])
     assert nothing.result_.primal == pytest.approx(300, rel=1e-6)
@@ -281,7 +288,7 @@ def test_a_large_cost_does_not_hide_small_coefficients(C, dtype):
     random = np.random.default_rng(0)
     points = random.normal(size=(400, 5)).astype(dtype)
     labels = (points @ random.normal(size=(5, 3))).argmax(axis=1)
-    here, there = (larank_on(each, C=C, gamma=0.2, certify=True).fit(points, labels) for each in (None, "cpu"))
+    here, there = (larank_on(each, C=C, gamma=0.2).fit(points, labels, certify=True) for each in (None, "cpu"))
     assert there.result_.dual > 0.5 * here.result_.dual
     assert there.score(points, labels) > 0.98
     exact = MulticlassSVC(gamma=0.2, C=C, tol=0.01, solver=BlockSteps("cpu"), random_state=0).fit(
@@ -295,8 +302,8 @@ def test_one_heavy_example_does_not_hide_the_others():
     weight[7] = 1e6
     data = X[:300].astype(np.float64), Y[:300], weight
     here, there = (
-        MulticlassSVC(gamma=1.0, solver=BlockSteps(device), random_state=0).fit(*data).result_
-        for device in (None, "cpu")
+        MulticlassSVC(gamma=1.0, solver=solver, random_state=0).fit(*data).result_
+        for solver in ("active-set", BlockSteps("cpu"))
     )
     assert there.primal == pytest.approx(here.primal, rel=2e-3)
 
@@ -309,15 +316,15 @@ def test_a_saved_stream_goes_on_and_moves_between_device_and_host(tmp_path):
         return larank.load(tmp_path / "model.larank")
 
     here = LaRankClassifier(C=1.0, gamma=1.0, random_state=0).partial_fit(points[:200], Y[:200])
-    there = saved(here).set_params(device="cpu").partial_fit(points[200:400], Y[200:400])
+    there = saved(here).set_params(solver=BlockSteps("cpu")).partial_fit(points[200:400], Y[200:400])
     assert there.result_.dual > here.result_.dual
     loaded = saved(there)
-    assert loaded.device == "cpu"
+    assert loaded.solver == BlockSteps("cpu")
     for model in (there, loaded):
         model.partial_fit(points[400:], Y[400:])
     np.testing.assert_array_equal(there.support_, loaded.support_)
     np.testing.assert_allclose(there.decision_function(X), loaded.decision_function(X), atol=1e-3)
-    back = saved(there).set_params(device=None).partial_fit(points[:5] + 0.05, Y[:5])
+    back = saved(there).set_params(solver="larank").partial_fit(points[:5] + 0.05, Y[:5])
     assert back.result_.dual > 0.99 * there.result_.dual
     assert back.result_.operations["optimize"] > 0
 
@@ -392,7 +399,7 @@ def test_violators_that_a_chunk_leaves_out_are_counted_and_join_later(monkeypatc
     everybody = larank_on("cpu", max_iter=1).fit(X[:300], Y[:300])
     assert everybody.result_.operations["left_out"] == 0
     monkeypatch.setattr("larank.kernel.blockwise._NEWCOMERS", 60)
-    once, often = (larank_on("cpu", max_iter=epochs).fit(X[:300], Y[:300]) for epochs in (1, 5))
+    once, often = (larank_on("cpu", max_iter=passes).fit(X[:300], Y[:300]) for passes in (1, 5))
     assert once.result_.operations["left_out"] > 0
     assert once.result_.support_patterns < often.result_.support_patterns
     assert often.result_.dual == pytest.approx(everybody.result_.dual, rel=0.05)
@@ -403,7 +410,7 @@ def test_violators_that_a_chunk_leaves_out_are_counted_and_join_later(monkeypatc
 @on_devices
 @pytest.mark.parametrize("kind", [LaRankClassifier, MulticlassSVC])
 def test_a_seed_makes_the_model(kind, device):
-    model = kind(C=10, gamma=1.0, device=device, random_state=3)
+    model = kind(C=10, gamma=1.0, solver=BlockSteps(device), random_state=3)
     one, same = (clone(model).fit(X[:200], Y[:200]).dual_coef_ for _ in range(2))
     assert (one != same).nnz == 0
 
@@ -412,7 +419,7 @@ def test_a_seed_makes_the_model(kind, device):
 def test_a_model_predicts_on_either_side(device):
     model = larank_on(device).fit(X[:200], Y[:200])
     there = model.decision_function(X)
-    here = model.set_params(device=None).decision_function(X)
+    here = model.set_params(solver="larank").decision_function(X)
     np.testing.assert_allclose(there, here, atol=1e-4)
     assert model.partial_fit(X[:10], Y[:10]).score(X[:200], Y[:200]) > 0.9  # the compiled machine goes on from it
 
@@ -436,8 +443,8 @@ def test_device_arrays_are_taken_in_place_and_answered_in_kind(device, kind):
     labels = np.unique(Y, return_inverse=True)[1]
     there, y = torch.as_tensor(X, device=device), torch.as_tensor(labels, device=device)
     for gamma in ("scale", 1.0):
-        model = kind(C=10, gamma=gamma, device=device, random_state=0).fit(there, y)
-        same = kind(C=10, gamma=gamma, device=device, random_state=0).fit(X, labels)
+        model = kind(C=10, gamma=gamma, solver=BlockSteps(device), random_state=0).fit(there, y)
+        same = kind(C=10, gamma=gamma, solver=BlockSteps(device), random_state=0).fit(X, labels)
         assert isinstance(model.support_vectors_, np.ndarray)
         np.testing.assert_allclose(model.gamma_, same.gamma_, rtol=1e-6)
         answers = model.predict(there), model.decision_function(there)
@@ -456,13 +463,13 @@ def test_device_arrays_are_taken_in_place_and_answered_in_kind(device, kind):
         model.predict(there.to_sparse())
     for dtype in (torch.bfloat16, torch.int64, torch.bool):
         assert model.predict(there.to(dtype)).shape == (600,)
-    attached = kind(gamma=1.0, device=device, random_state=0).fit(there.clone().requires_grad_(True), y)
+    attached = kind(gamma=1.0, solver=BlockSteps(device), random_state=0).fit(there.clone().requires_grad_(True), y)
     assert attached.score(there, y) > 0.8
     with pytest.raises(ValueError, match=r"two dimensions.*got shape"):
         model.fit(there[0], y)
     if kind is LaRankClassifier:
         assert model.partial_fit(there[:50], y[:50]).score(there, y) > 0.9
-    words = kind(gamma=1.0, device=device, random_state=0).fit(there, Y)
+    words = kind(gamma=1.0, solver=BlockSteps(device), random_state=0).fit(there, Y)
     assert isinstance(words.predict(there), np.ndarray)
 
 

@@ -184,7 +184,7 @@ CALLS = [
     *((partial(TableFile, name, **options), why) for name, options, why in TABLE_FILES),
     *((partial(read_svmlight, "a.svm", **options), next(iter(options))) for options in OF_SVMLIGHT),
     *((partial(ConllFile, "a.conll", **options), f"^{next(iter(options))} must be") for options in OF_COLUMNS),
-    (partial(ConllFile("a.conll").blocks, 0), "tokens must be an integer >= 1, got 0"),
+    (partial(ConllFile("a.conll").blocks, 0), "tokens must be an integer >= 1; got 0"),
     *(
         (partial(call, n_bytes), "n_bytes must be an integer >= 1")
         for call in (partial(blocks_of, []), ExampleFile("a.svm").blocks)

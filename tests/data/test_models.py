@@ -3,6 +3,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pandas
@@ -12,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors.numpy import save as to_bytes
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -21,9 +21,11 @@ from sklearn.preprocessing import StandardScaler
 import larank
 from forging import joined, sealed, split
 from larank.ambiguous.meanings import ParseExample, parse_meaning
+from larank.base import Estimator
 from larank.data import models
 from larank.data.models import ArrayInfo, ModelFileError, describe, load, persistable, save
 from larank.data.schema import RESULT, SchemaError, Scope, anything, integer, mapping, number, optional, text
+from larank.declare import parameter
 from larank.training.result import Checkpoint, Result
 
 
@@ -35,11 +37,11 @@ from larank.training.result import Checkpoint, Result
     notes_=optional(anything),
     result_=optional(RESULT),
 )
-class Toy(BaseEstimator):
-    def __init__(self, C=1.0, options=None, random_state=None):
-        self.C = C
-        self.options = options
-        self.random_state = random_state
+class Toy(Estimator):
+    __module__ = "larank.base"  # subclasses elsewhere cannot be saved
+    C: Any = parameter("A number.", default=1.0)
+    options: Any = parameter("Anything.", default=None)
+    random_state: Any = parameter("A seed.", default=None)
 
     def fit(self):
         self.classes_ = np.array(["ham", "spam"])

@@ -337,7 +337,7 @@ def test_it_goes_into_pipelines_searches_copies_and_files(tmp_path):
 def test_pipelines_of_other_maps_are_saved_too_and_others_are_refused(tmp_path, random):
     (X, y), path = (random.normal(size=(40, 3)), np.arange(40) % 2), tmp_path / "m.larank"
     kernel_map = larank.PivotedCholeskyMap(n_components=9, random_state=0)
-    model = make_pipeline(kernel_map, larank.SGDQNClassifier(random_state=0)).fit(X, y)
+    model = make_pipeline(kernel_map, larank.LinearSGDClassifier(random_state=0)).fit(X, y)
     larank.save(model, path)
     np.testing.assert_array_equal(larank.load(path).predict(X), model.predict(X))
     with pytest.raises(TypeError, match="StandardScaler, which cannot be saved"):

@@ -996,18 +996,17 @@ def test_an_infinite_cost_is_that_of_hard_margins(case, classes):
     """The objective is that of a cost which no coefficient reaches, by a general solver, and no margin falls short."""
     far = X + 6 * np.eye(3, 4)[y]
     labels = y % classes if classes == 3 else (y > 0).astype(int)
-    values = K if case.has_kernel else None
-    some = {"kernel": "precomputed"} if case.has_kernel else {}
-    model = hard(case, **some).fit(K if case.has_kernel else far, labels)
+    some, kernel = (K, {"kernel": "precomputed"}) if case.has_kernel else (far, {})
+    model = hard(case, **kernel).fit(some, labels)
     if case.has_kernel:
-        optimum = case.objective.optimum(values, labels, np.full(60, 1e4))
+        optimum = case.objective.optimum(K, labels, np.full(60, 1e4))
     else:
         Z = optima.with_constant(far, 1.0)
         optimum = optima.optimum(model.formulation, Z, labels, np.full(60, 1e4), classes)[1]
     assert model.result_.status == "converged"
     assert model.result_.primal == pytest.approx(optimum, rel=1e-4)
     assert model.result_.dual <= optimum * (1 + 1e-6)
-    assert model.score(K if case.has_kernel else far, labels) == 1
+    assert model.score(some, labels) == 1
 
 
 @those(lambda case: case.estimator.__name__ in HARD and case.has_kernel and not case.variant)
@@ -1041,10 +1040,10 @@ def test_hard_margins_that_nothing_keeps_end_with_a_warning_and_no_bound_above(c
 def test_weights_of_zero_leave_examples_out_of_hard_margins(case):
     twice, labels = np.vstack([X, X]), np.r_[y, (y + 1) % 3]
     weights = np.r_[np.full(60, 0.5), np.zeros(60)]
-    some = {"kernel": "rbf"} if case.has_kernel else {}
-    far, others = (np.vstack([twice[:60] + 6 * np.eye(3, 4)[y], twice[60:]]), labels) if not some else (twice, labels)
-    model = hard(case, **some).fit(far, others, sample_weight=weights)
-    assert model.score(far[:60], y) == 1
+    if not case.has_kernel:
+        twice[:60] += 6 * np.eye(3, 4)[y]
+    model = hard(case).fit(twice, labels, sample_weight=weights)
+    assert model.score(twice[:60], y) == 1
     assert np.isfinite(model.result_.primal)
 
 

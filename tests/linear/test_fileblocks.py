@@ -117,8 +117,8 @@ def test_weights_act_as_in_memory(formulation, class_weight):
     [(0.01, "gap", 1e-3, float), (1.0, "violation", 1e-2, float), (1.0, "gap", 1e-3, np.float32)],
 )
 def test_costs_that_are_raised_in_stages_end_at_the_same_optimum_also_in_an_iterator_of_float32(C, stop, tol, dtype):
-    X, y = clusters(examples=80, features=6)
-    model = svc(C=C, stop=stop, tol=tol, memory_limit=20_000.0).fit(iter(cut(X.astype(dtype), y, [40])))
+    X, y = clusters(examples=60, features=6)
+    model = svc(C=C, stop=stop, tol=tol, memory_limit=20_000.0).fit(iter(cut(X.astype(dtype), y, [30])))
     assert model.coef_.dtype == dtype
     assert_same_optimum(model, svc(C=C, tol=1e-6).fit(X, y), rel=1e-2 if dtype is float else 2e-3)
 

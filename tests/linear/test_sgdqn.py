@@ -383,6 +383,7 @@ def test_a_saved_model_goes_on_exactly(algorithm, formulation, classes, kind, tm
         each.partial_fit(X[:150], y[:150]).partial_fit(X[150:], y[150:])
     assert_same_model(loaded, model)
     assert loaded.result_.primal == model.result_.primal
+    assert loaded.result_.operations == model.result_.operations
 
 
 @every_algorithm

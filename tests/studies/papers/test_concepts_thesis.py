@@ -66,22 +66,14 @@ def test_rows_have_the_words_of_the_window_and_the_facts_of_the_universe():
     triples = make_triples(40, random_state=3)
     X, lengths = TokenRows(triples.words, 5, BOTH).of(triples)
     named: dict[int, tuple[Any, ...]] = {}
-    row = 0
-    for number, words in enumerate(triples.words):
-        for place in range(len(words)):
-            window = [(k, words[place + k] if 0 <= place + k < len(words) else None) for k in range(-2, 3)]
-            facts = [
-                (relation, concept, value)
-                for relation in BOTH
-                for concept, value in enumerate(getattr(triples, relation)[number])
-                if value >= 0
-            ]
-            found = X[row].indices
-            assert len(found) == len(window) + len(facts)
-            for feature, name in zip(found, [*window, *facts], strict=True):
-                assert named.setdefault(feature, name) == name
-            row += 1
-    assert row == X.shape[0] == lengths.sum()
+    places = [(number, words, k) for number, words in enumerate(triples.words) for k in range(len(words))]
+    for row, (number, words, place) in zip(X, places, strict=True):
+        window = [(k, words[place + k] if 0 <= place + k < len(words) else None) for k in range(-2, 3)]
+        universe = {relation: enumerate(getattr(triples, relation)[number]) for relation in BOTH}
+        facts = [(relation, *fact) for relation, of in universe.items() for fact in of if fact[1] >= 0]
+        for feature, name in zip(row.indices, [*window, *facts], strict=True):
+            assert named.setdefault(feature, name) == name
+    assert len(places) == lengths.sum()
     assert len(set(named.values())) == len(named)
     assert (X.data == 1).all()
 

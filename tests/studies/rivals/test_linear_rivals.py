@@ -185,6 +185,10 @@ def test_an_endless_stream_has_as_many_rows_as_it_is_asked_for():
     assert all(X.dtype == np.float32 for X, _ in found)
 
 
+def test_every_problem_has_a_source_and_a_weight():
+    assert {sgd.source(name) for name in sgd.ALPHAS} == {"generated", "covtype", "news20"}
+
+
 # ---- Claims ----
 
 

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from larank import LaRankClassifier, LaSVMClassifier, MulticlassSVC, _core
+from larank import BlockSteps, LaRankClassifier, LaSVMClassifier, MulticlassSVC, _core
+from larank.active import Active
 from larank.kernel.published import Published
-from larank.kernel.selection import Active
 from sessions import Rows, larank_session, lasvm_session, linear_session, perceptron_session, table_of, tracking_session
 
 X, Y = np.random.default_rng(0).normal(size=(24, 3)), np.arange(24) % 3
 EYE, LABELS, ONES, IDS = np.eye(4), np.array([0, 1, 2, 0], np.int32), np.ones(4), np.arange(4)
-ACTIVE = Active()
 ROWS = Rows(EYE, IDS)
 ONE_COLUMN, TWO_COLUMNS = (table_of([9], [0], [1.0], [1.0], np.ones((1, columns))) for columns in (1, 2))
 
@@ -62,16 +61,16 @@ def mcsvm(**wrong):
     _core.Mcsvm64(**{**usual, **wrong}, **switches, cache_bytes=0).run(1, answering(1, 3))
 
 
-def fit(kind=LaRankClassifier, data=X, checkpoint=None, **parameters):
-    kind(**{"device": "cpu", **parameters}).fit(data, Y, checkpoint=checkpoint)
+def fit(kind=LaRankClassifier, data=X, device="cpu", checkpoint=None, **parameters):
+    kind(solver=BlockSteps(device), **parameters).fit(data, Y, checkpoint=checkpoint)
 
 
-def published(formulation="crammer-singer", **switches):
-    return MulticlassSVC(solver=Published(**switches), formulation=formulation)
+def path(solver):
+    MulticlassSVC(solver=solver).path(X, Y, [1.0])
 
 
-def select(kind, selection=ACTIVE, **parameters):
-    kind(selection=selection, **parameters).fit(X, Y)
+def select(selection, **parameters):
+    LaSVMClassifier(selection=selection, **parameters).fit(X, Y)
 
 
 def average_from_now_on():
@@ -110,10 +109,8 @@ REFUSED = [
     ("diagonal must be finite", lambda: mcsvm(diagonal=np.full(4, np.nan))),
     ("at least one example", lambda: mcsvm(labels=LABELS[:0], costs=ONES[:0], diagonal=ONES[:0])),
     ("must answer with 1 rows and 4 columns, got 1 and 3", mcsvm),
-    ("active_set must be False with selection='cycle'", lambda: published(selection="cycle").fit(X, Y)),
-    ("formulation='weston-watkins' acts with solver='active-set'", lambda: published("weston-watkins").fit(X, Y)),
-    (r"path needs solver='active-set', got 'published'", lambda: MulticlassSVC(solver="published").path(X, Y, [1.0])),
-    (r"path needs solver='active-set', got Published\(", lambda: published().path(X, Y, [1.0])),
+    (r"path needs solver='active-set' or BlockSteps.*, got 'published'", lambda: path("published")),
+    (r"path needs solver='active-set' or BlockSteps.*, got Published\(", lambda: path(Published())),
     # Devices, averages and selections of estimators
     ("device='cpu' takes dense arrays, got a sparse matrix", lambda: fit(data=csr_matrix(X))),
     ("device='cpu' takes kernels of inner products and distances only", lambda: fit(kernel="laplacian")),
@@ -123,21 +120,24 @@ REFUSED = [
         r"device='cuda:3' is not there: torch is not installed, cupy is not installed.*larank\[gpu\].*device='cpu'",
         lambda: fit(device="cuda:3"),
     ),
-    (r"device=None; got .*device='cpu'", lambda: fit(checkpoint="state")),
-    (r"device=None; got .*device='cpu'", lambda: fit(MulticlassSVC, checkpoint="state")),
+    (r"checkpoint cannot be combined.*; got solver=BlockSteps\(device='cpu'\)", lambda: fit(checkpoint="state")),
+    (r"checkpoint needs solver='active-set', got BlockSteps", lambda: fit(MulticlassSVC, checkpoint="state")),
+    ("n_jobs must be None with solver=BlockSteps.*; got 2", lambda: fit(MulticlassSVC, n_jobs=2)),
+    ("solver cannot be BlockSteps .*; got average=True", lambda: fit(kernel="linear", average=True)),
     ("average must stay as it was", average_from_now_on),
-    ("selection must be one of .* or a strategy such as", lambda: select(LaRankClassifier, Active)),
-    ("selection must be one of .* or a strategy such as", lambda: select(LaSVMClassifier, Active)),
-    ("sample_size acts with the name of a strategy only", lambda: select(LaRankClassifier, sample_size=3)),
-    ("sample_size acts with the name of a strategy only", lambda: select(LaSVMClassifier, sample_size=3)),
-    (r"selection must choose a place from 0 to \d+, got 99 from Beyond\(", lambda: select(LaSVMClassifier, Beyond())),
+    ("selection must be one of .* or a strategy such as", lambda: select(Active)),
+    (r"selection must choose a place from 0 to \d+, got 99 from Beyond\(", lambda: select(Beyond())),
+    ("selection has a budget of labels.*; got .*tol=0.1", lambda: select(Active(budget=9), tol=0.1)),
     (
         "scores can be computed of, but those of example 0 overflow",
         lambda: precomputed().decision_function(np.full((1, len(X)), 1e308)),
     ),
     ("classes must be a list or an array of labels, got 3", lambda: LaRankClassifier().partial_fit(X, Y, classes=3)),
     (r"C times the weights must have a finite sum, got 1e\+308", lambda: MulticlassSVC().path(X, Y, [1e308])),
-    (r"memory_limit must be at most \d+ bytes, got 1e\+300", lambda: LaRankClassifier(memory_limit=1e300).fit(X, Y)),
+    (
+        r"memory_limit must be a finite number > 0 and <= .*; got 1e\+300",
+        lambda: LaRankClassifier(memory_limit=1e300).fit(X, Y),
+    ),
 ]
 
 

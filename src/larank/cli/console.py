@@ -37,6 +37,15 @@ DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_DATA_HELP, show_
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by `larank train`.")]
 NewModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Where to write the model.")]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="The indices of svmlight files count from zero.")]
+Certify = Annotated[
+    bool | None,
+    typer.Option(
+        "--certify/--no-certify",
+        help="Compute the objectives of the final model on all examples, or on none; by default on all, or on a sample "
+        "if the algorithm can take one.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but warnings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="If something fails, show the whole traceback.")]

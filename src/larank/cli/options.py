@@ -70,22 +70,26 @@ def about_algorithms() -> str:
 
 
 class Option(NamedTuple):
-    """The option of a parameter of the estimator, or of a switch of the object that the parameter `within` may be."""
+    """The option of a parameter of a class: the estimator, or an object that its parameter `within` may be."""
 
     parameter: Parameter
+    owner: type
     within: Parameter | None = None
-    owner: type | None = None
 
     @property
     def spelled(self) -> str:
         """The option without a value."""
         name = self.parameter.name
+        if name == "algorithm":  # --algorithm names the class
+            return f"--{next(each for each, kind in ALGORITHMS.items() if kind == self.owner.__name__)}-algorithm"
         return _SPELLED.get(name, f"--{name.replace('_', '-')}")
 
     @property
     def _alternatives(self) -> tuple[Any, ...]:
         accepted = self.parameter.accepted
-        return () if accepted is None else accepted.alternatives
+        if accepted is not None:
+            return accepted.alternatives
+        return (Whole(),) if "int" in self.parameter.annotation.split(" | ") else ()
 
     @property
     def _is_flag(self) -> bool:
@@ -93,7 +97,7 @@ class Option(NamedTuple):
 
     @property
     def _is_list(self) -> bool:
-        return self.parameter.annotation.startswith(("Collection[str]", "Sequence[str]"))
+        return self.parameter.form.startswith(("collection of", "sequence of str", "list of str"))
 
     @property
     def has_text(self) -> bool:
@@ -151,13 +155,13 @@ class Option(NamedTuple):
 
 def options_of(kind: type, taken: Collection[str] = ()) -> dict[str, Option]:
     """Return the options of an estimator by the names of parameters, without names that the command has itself."""
-    options = [Option(each) for each in parameters_of(kind).values()]
+    options = [Option(each, kind) for each in parameters_of(kind).values()]
     for each in [option.parameter for option in options]:
         for alternative in each.accepted.alternatives if each.accepted else ():
             if isinstance(alternative, Object):
                 switches = parameters_of(alternative.kind)
                 used = [switches[name] for name in switches if name not in getattr(kind, "_UNUSED_SWITCHES", ())]
-                options += [Option(switch, each, alternative.kind) for switch in used]
+                options += [Option(switch, alternative.kind, each) for switch in used]
     found: dict[str, Option] = {}
     for option in options:
         if option.parameter.name not in taken and option.has_text:
@@ -184,7 +188,7 @@ class Given:
         for name, given in self._given.items():
             option = self._options[name]
             value = option.value(given)
-            if option.within is None or option.owner is None:
+            if option.within is None:
                 values[name] = value
             else:
                 switches.setdefault((option.within.name, option.owner), {})[name] = value

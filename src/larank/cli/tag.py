@@ -14,6 +14,7 @@ import typer
 
 from larank.cli.checkpoints import CheckpointTo, Every, Resume, checkpoint_arguments, remove_checkpoint
 from larank.cli.console import (
+    Certify,
     Debug,
     NewModelFile,
     Quiet,
@@ -129,6 +130,7 @@ def train(
             "--calibrate", metavar="FILE", help="Learn on this file, which is not trained on, how sure labels are."
         ),
     ] = None,
+    certify: Certify = None,
     checkpoint_file: CheckpointTo = None,
     every: Every = 30.0,
     resume: Resume = False,
@@ -160,8 +162,11 @@ def train(
         )
         test = None if test_file is None else _labelled_file(test_file, file.columns, layout)
         held_out = None if calibration_file is None else _labelled_file(calibration_file, file.columns, layout)
+        arguments = checkpoint_arguments(tagger, checkpoint_file, every, resume)
+        if certify is not None:
+            arguments["certify"] = certify
         with _lists_wrong_labels():
-            tagger.fit(file, **checkpoint_arguments(tagger, checkpoint_file, every, resume))
+            tagger.fit(file, **arguments)
         if held_out is not None:
             tagger.calibrate(held_out)
         models.save(tagger, model_file)

@@ -12,6 +12,7 @@ import typer
 
 from larank.cli.checkpoints import CheckpointTo, Every, Resume, checkpoint_arguments, remove_checkpoint
 from larank.cli.console import (
+    Certify,
     DataFile,
     Debug,
     NewModelFile,
@@ -69,7 +70,9 @@ def train(
     data_file: DataFile,
     model_file: NewModelFile,
     given: Given,
-    algorithm: Annotated[str, typer.Option(metavar="NAME", help=about_algorithms())] = next(iter(ALGORITHMS)),
+    named: Annotated[str, typer.Option("--algorithm", metavar="NAME", help=about_algorithms())] = next(
+        iter(ALGORITHMS)
+    ),
     seed: Seed = 0,
     features: Annotated[
         int | None, typer.Option(min=1, help="Width of sparse data, if other files use features DATA does not.")
@@ -98,15 +101,7 @@ def train(
     report_file: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write a one-page HTML report.")
     ] = None,
-    certify: Annotated[
-        bool | None,
-        typer.Option(
-            "--certify/--no-certify",
-            help="Compute the objectives of the final model on all examples, or on none; by default on a sample if "
-            "there are many.",
-            show_default=False,
-        ),
-    ] = None,
+    certify: Certify = None,
     checkpoint_file: CheckpointTo = None,
     every: Every = 30.0,
     resume: Resume = False,
@@ -150,7 +145,7 @@ def train(
         arguments = checkpoint_arguments(estimator, checkpoint_file, every, resume)
         if certify is not None:
             if "certify" not in inspect.signature(estimator.fit).parameters:
-                raise typer.BadParameter(f"--certify is not used with --algorithm {algorithm}")
+                raise typer.BadParameter(f"--certify is not used with --algorithm {named}")
             arguments["certify"] = certify
         check_outputs([model_file, report_file, checkpoint_file], [data_file, test_file])
         check_replaceable(model_file)

@@ -57,9 +57,9 @@ def _tagger_and_problem(number):
     corpus = corpus._replace(X=corpus.X * scale, labels=labels.astype(np.int32))
     if len(np.unique(labels[np.repeat(weights > 0, np.diff(corpus.starts))])) < 2:
         weights[:] = 1.0  # fit refuses weights that leave one label
-    until = {"stop": "gap", "tol": 1e-3, "max_iter": 50}
+    until = {"tol": 1e-3, "max_iter": 50}
     if random.random() < 0.5:
-        until = {"epochs": 2, "average": bool(random.random() < 0.5)}
+        until = {"max_iter": 2, "average": bool(random.random() < 0.5)}
     tagger = SequenceTagger(order=order, C=C, random_state=0, **until)
     y = [list(corpus.sequence(i)[1]) for i in range(len(corpus))]
     with warnings.catch_warnings():

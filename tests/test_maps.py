@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import larank
 from checks import refuses
-from larank import KernelPCAMap, LinearMulticlassSVC, MemoryLimitError, PivotedCholeskyMap, SGDQNClassifier
+from larank import KernelPCAMap, LinearMulticlassSVC, LinearSGDClassifier, MemoryLimitError, PivotedCholeskyMap
 from larank.data import data_directory
 from studies import datasets
 
@@ -141,12 +141,12 @@ def test_the_factor_turns_kernel_values_into_features():
 
 @pytest.mark.parametrize("pivots", ["random", "greedy"])
 def test_a_tolerance_or_a_number_ends_it_whichever_comes_first(pivots):
-    loose = PivotedCholeskyMap(gamma=0.2, tolerance=0.1, pivots=pivots, random_state=0).fit(X)
+    loose = PivotedCholeskyMap(gamma=0.2, tol=0.1, pivots=pivots, random_state=0).fit(X)
     assert loose.trace_error_ <= 0.1
-    few = PivotedCholeskyMap(gamma=0.2, tolerance=0.1, n_components=3, pivots=pivots, random_state=0).fit(X)
+    few = PivotedCholeskyMap(gamma=0.2, tol=0.1, n_components=3, pivots=pivots, random_state=0).fit(X)
     assert few.n_components_ == 3
     assert few.trace_error_ > 0.1
-    both = PivotedCholeskyMap(gamma=0.2, tolerance=0.1, n_components=80, pivots=pivots, random_state=0)
+    both = PivotedCholeskyMap(gamma=0.2, tol=0.1, n_components=80, pivots=pivots, random_state=0)
     Z = both.fit_transform(X)
     assert Z.shape[1] == both.n_components_ == loose.n_components_ < 80
     assert both.trace_errors_[-1] == both.trace_error_
@@ -220,12 +220,12 @@ REFUSED = [
         r"KernelPCAMap\(basis_size=25\) with n_components=25 would do",
     ),
     (
-        PivotedCholeskyMap(tolerance=1e-3, memory_limit=9000),
+        PivotedCholeskyMap(tol=1e-3, memory_limit=9000),
         MemoryLimitError,
-        r"n_components=\d+ or a larger tolerance or fitting",
+        r"n_components=\d+ or a larger tol or fitting",
     ),
     # Not enough for a single column
-    (PivotedCholeskyMap(tolerance=1e-3, memory_limit=10), MemoryLimitError, "got 10$"),
+    (PivotedCholeskyMap(tol=1e-3, memory_limit=10), MemoryLimitError, "got 10$"),
 ]
 
 
@@ -255,14 +255,15 @@ def peak(work):
 TILES = 3e6  # two threads, with 512 rows and 128 columns, and a few vectors of n
 
 
-@pytest.mark.parametrize("given", [{"n_components": 128}, {"tolerance": 0.2, "block_size": 32}])
-def test_fitting_takes_the_memory_of_its_columns_and_tiles(given):
+@pytest.mark.parametrize(("given", "spare"), [({"n_components": 128}, 0), ({"tol": 0.2}, 32)])
+def test_fitting_takes_the_memory_of_its_columns_and_tiles(monkeypatch, given, spare):
+    if spare:
+        monkeypatch.setattr(PivotedCholeskyMap, "_BLOCK_SIZE", spare)
     some = np.random.default_rng(0).normal(size=(20_000, 10)).astype(np.float32)
     model = PivotedCholeskyMap(gamma=0.02, random_state=0, n_jobs=2, **given)
     for fit in (model.fit, model.fit_transform):
         used = peak(lambda fit=fit: fit(some))
-        columns = model.n_components_ + (given.get("block_size", 0) if "tolerance" in given else 0)
-        assert used < 20_000 * 4 * columns + TILES
+        assert used < 20_000 * 4 * (model.n_components_ + spare) + TILES
     assert peak(lambda: model.transform(some)) < 20_000 * 4 * model.n_components_ + TILES
 
 
@@ -319,7 +320,7 @@ def test_a_search_goes_through_kernels_and_ranks():
 def test_a_map_of_a_sample_goes_beyond_memory_with_blocks():
     digits, labels = load_digits(return_X_y=True)
     sample = PivotedCholeskyMap(n_components=200, random_state=0).fit(digits[:600])
-    model = SGDQNClassifier(epochs=1, random_state=0, alpha=1e-5)
+    model = LinearSGDClassifier(random_state=0, alpha=1e-5)
     for rows in np.split(np.arange(1200), 6):
         model.partial_fit(sample.transform(digits[rows]), labels[rows], classes=np.unique(labels))
     assert model.score(sample.transform(digits[1200:]), labels[1200:]) > 0.85

@@ -181,19 +181,19 @@ X4, Y4 = (LETTER.X_train[:4000] / 15).astype(np.float32), LETTER.y_train[:4000]
 
 
 def descent(**options):
-    return larank.dask.SGDQNClassifier(**{"epochs": 5, "random_state": 0, **options})
+    return larank.dask.LinearSGDClassifier(**{"max_iter": 5, "random_state": 0, **options})
 
 
 def test_the_model_is_an_ordinary_one_nearly_as_good_as_that_of_one_process(client, tmp_path):
     parts = da.from_array(X4, chunks=(700, -1)), da.from_array(Y4, chunks=500)
     model = descent().fit(*parts, client=client)
-    alone = larank.SGDQNClassifier(epochs=5, random_state=0).fit(X4, Y4)
+    alone = larank.LinearSGDClassifier(max_iter=5, random_state=0).fit(X4, Y4)
     assert model.result_.primal < 1.1 * alone.result_.primal
     assert 0 < model.result_.dual < alone.result_.primal
     assert model.result_.operations["rounds"] == 5
     assert abs(model.score(*parts) - alone.score(X4, Y4)) < 0.1  # which rows a worker gets is not always the same
     ordinary = model.local()
-    assert type(ordinary) is larank.SGDQNClassifier
+    assert type(ordinary) is larank.LinearSGDClassifier
     larank.save(ordinary, tmp_path / "model.larank")
     np.testing.assert_array_equal(larank.load(tmp_path / "model.larank").predict(X4), model.predict(X4))
     assert ordinary.partial_fit(X4[:100], Y4[:100]).coef_.shape == (26, 16)
@@ -219,7 +219,7 @@ def test_a_frame_of_unknown_sizes_trains_too(client):
 
 
 def test_partitions_that_are_empty_sparse_uneven_or_lack_classes(client):
-    model = descent(epochs=20).fit(*sorted_parts(X4, Y4, [0, 0, 2500, 2510, 4000, 4000]), client=client)
+    model = descent(max_iter=20).fit(*sorted_parts(X4, Y4, [0, 0, 2500, 2510, 4000, 4000]), client=client)
     assert len(model.classes_) == 26
     assert model.score(X4, Y4) > 0.4
 
@@ -233,7 +233,7 @@ def test_partitions_that_are_empty_sparse_uneven_or_lack_classes(client):
         (descent, {}, {"y": np.full(100, "A")}, "at least two classes, got one class: 'A'"),
         (descent, {}, {"X": np.full((100, 4), np.nan)}, r"partition [01]: X must hold finite numbers"),
         (descent, {}, {"X": np.zeros((0, 4)), "y": np.zeros(0)}, "at least one example"),
-        (quick, {"n_jobs": 2}, {}, "n_jobs must be None for Dask collections, whose workers have threads; got 2"),
+        (quick, {"n_jobs": 2}, {}, "n_jobs must be None for Dask collections, because the workers have threads; got 2"),
         (descent, {}, {"sample_weight": np.full(100, -1.0)}, "sample_weight must be finite and not negative"),
         (descent, {}, {"sample_weight": np.zeros(100)}, "at least two classes with a weight above zero"),
     ],

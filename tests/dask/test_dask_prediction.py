@@ -64,7 +64,7 @@ def test_chunks_may_be_sparse_or_of_unknown_sizes():
 def test_probabilities_have_a_column_per_class_and_a_pipeline_of_ours_is_a_model_too():
     X, y = examples()
     parts = da.from_array(X, chunks=(50, 4))
-    model = larank.SGDQNClassifier("log_loss", epochs=2, random_state=0).fit(X, y)
+    model = larank.LinearSGDClassifier("log_loss", max_iter=2, random_state=0).fit(X, y)
     np.testing.assert_allclose(larank.dask.predict_proba(model, parts).compute(), model.predict_proba(X))
     model = make_pipeline(larank.KernelPCAMap(n_components=10), larank.LinearMulticlassSVC(random_state=0)).fit(X, y)
     np.testing.assert_array_equal(larank.dask.predict(model, parts).compute(), model.predict(X))

@@ -48,6 +48,15 @@ def dense(table, rows, columns, values=None):
     return whole
 
 
+def orders_of_fit(n, passes=1):
+    """The orders in which `fit` of a kernel machine with random_state=0 takes n examples."""
+    random = np.random.RandomState(0)
+    random.randint(2**31 - 1)  # the seed of the session
+    random = np.random.RandomState(random.randint(2**31 - 1))
+    first = random.permutation(n)
+    return [first, *(random.permutation(first) for _ in range(passes - 1))]
+
+
 def in_order_of_arrival(labels):
     _, firsts, codes = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(firsts)).astype(np.int32)[codes]

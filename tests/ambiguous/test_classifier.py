@@ -16,7 +16,7 @@ from larank import AmbiguousClassifier, LinearMulticlassSVC, TrainingWarning
 from larank.data import load_letter
 from properties import draws
 from references import pairwise
-from sessions import hooks
+from sessions import hooks, orders_of_fit
 
 NAMES = np.array(["ash", "birch", "elm", "oak"])
 
@@ -117,15 +117,15 @@ def test_scores_far_from_zero_are_cut_as_those_around_it():
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_one_pass_without_reprocessing_is_algorithm_23_line_by_line(kernel):
-    X, _, sets = problem(60, 5, extra=1.5)
+    (X, _, sets), (order,) = problem(60, 5, extra=1.5), orders_of_fit(60)
     K = X @ X.T if kernel == "linear" else rbf_kernel(X, gamma=0.4)
     beta = np.zeros_like(sets)
     losses = []
-    for t in range(len(X)):
+    for t in order:
         scores = K[t] @ beta
         losses.append(pairwise.loss(scores, sets[t]))
         beta[t] = pairwise.step(scores, sets[t], K[t, t], 0.7)
-    model = ambiguous(kernel, C=0.7, n_reprocess=0, shuffle=False).fit(X, sets)
+    model = ambiguous(kernel, C=0.7, n_reprocess=0).fit(X, sets)
     np.testing.assert_allclose(coefficients(model, len(X)), beta, atol=1e-12)
     np.testing.assert_allclose(model.decision_function(X), K @ beta, atol=1e-10)
     assert model.regret_.online_loss == pytest.approx(np.mean(losses))
@@ -175,7 +175,7 @@ def test_single_candidates_make_the_svm_of_weston_and_watkins():
 @given(st.integers(0, 10**6), st.sampled_from([0.001, 0.1, 3.0]), st.sampled_from(["linear", "rbf"]), st.integers(0, 2))
 def test_the_regret_is_below_the_bound_of_proposition_13(seed, C, kernel, n_reprocess):
     X, _, sets = problem(60, 4, seed=seed, extra=1.5)
-    model = ambiguous(kernel, C=C, n_reprocess=n_reprocess, shuffle=False).fit(X, sets)
+    model = ambiguous(kernel, C=C, n_reprocess=n_reprocess).fit(X, sets)
     regret, beta = model.regret_, coefficients(model, 60)
     assert model.result_.gap >= -1e-15 * max(1, model.result_.primal)  # but for rounding
     np.testing.assert_allclose(beta.sum(axis=1), 0, atol=1e-9)
@@ -275,8 +275,8 @@ def test_examples_with_all_classes_as_candidates_are_left_out_and_counted():
     X, _, sets = problem(40)
     full = np.arange(40) % 5 == 2
     sets[full] = 1
-    model = ambiguous(shuffle=False).fit(X, sets)
-    same = ambiguous(shuffle=False).fit(X[~full], sets[~full])
+    model = ambiguous().partial_fit(X, sets)
+    same = ambiguous().partial_fit(X[~full], sets[~full])
     assert not set(model.support_) & set(np.flatnonzero(full))
     np.testing.assert_allclose(model.decision_function(X), same.decision_function(X), atol=1e-12)
     stream = ambiguous().partial_fit(X[:20], sets[:20]).partial_fit(X[20:], sets[20:])
@@ -336,8 +336,8 @@ def test_sharpness_finds_the_right_one_of_candidates_that_come_together():
     partner = dict(zip(labels, np.roll(labels, 1), strict=True))
     sets = [{right, *random.choice(labels, 2), *([partner[right]] if random.random() < 0.7 else [])} for right in y]
     scores = [
-        ambiguous(C=30.0, gamma=3.0, max_iter=10, sharpness=sharpness, certify=False)
-        .fit(X, sets)
+        ambiguous(C=30.0, gamma=3.0, max_iter=10, sharpness=sharpness)
+        .fit(X, sets, certify=False)
         .score(letter.X_test[:2000] / 15, letter.y_test[:2000])
         for sharpness in (0.0, 10.0)
     ]

@@ -13,7 +13,7 @@ from larank import KernelPassiveAggressive, KernelPerceptron
 from larank.data import models
 from larank.report import write_report
 from references.perceptrons import PASSIVE_AGGRESSIVE_RULES, perceptron_rule, reference
-from sessions import in_order_of_arrival
+from sessions import in_order_of_arrival, orders_of_fit
 
 perceptron, passive_aggressive = (
     partial(kind, random_state=0, n_jobs=1) for kind in (KernelPerceptron, KernelPassiveAggressive)
@@ -38,15 +38,6 @@ def data(n, k, seed=0, dimensions=4):
     return 1.5 * random.normal(size=(k, dimensions))[y] + random.normal(size=(n, dimensions)), y
 
 
-def orders_of(n, passes):
-    """The orders of the passes of a model with random_state=0."""
-    random = np.random.RandomState(0)
-    random.randint(2**31 - 1)  # for the session
-    random = np.random.RandomState(random.randint(2**31 - 1))
-    first = random.permutation(n)
-    return [first, *(random.permutation(first) for _ in range(passes - 1))]
-
-
 def four_passes(model, X, y):
     for _ in range(4):
         model.partial_fit(X, y)
@@ -68,7 +59,7 @@ def four_passes(model, X, y):
     ],
 )
 def test_it_is_the_algorithm_of_the_thesis_and_weights_are_factors_on_costs(make, C, rule, average, k):
-    (X, y), orders = data(200, k), orders_of(200, passes=3)
+    (X, y), orders = data(200, k), orders_of_fit(200, passes=3)
     y[orders[0]] = in_order_of_arrival(y[orders[0]])
     K, weight = rbf_kernel(X, gamma=0.3), np.random.default_rng(0).uniform(0.5, 2, 200)
     history = reference(K, y, C * weight, orders, rule)

@@ -209,6 +209,11 @@ class Passes(TimeLimited, position=3.1):
         least=1,
     )
 
+    @property
+    def _most_passes(self) -> int:
+        """The number of passes after which training that stops at a gap ends with a warning."""
+        return MOST_PASSES if self.max_iter is None else int(self.max_iter)
+
 
 class Stopping(Passes, position=3):
     """What ends training: a duality gap, a number of passes, a limit of time."""

@@ -44,13 +44,16 @@ class _Commands(TyperGroup):
             return super().make_context(*arguments, **settings)
 
     def invoke(self, ctx: Any) -> Any:
-        with _escaped_messages():
+        with _escaped_messages(ctx):
             return super().invoke(ctx)
 
 
 @contextmanager
-def _escaped_messages() -> Iterator[None]:
-    """Escape the message of a usage error, which may name files, labels and whatever else was given."""
+def _escaped_messages(ctx: Any = None) -> Iterator[None]:
+    """Escape the message of a usage error, which may name files, labels and whatever else was given.
+
+    An error that comes before a command has a context gets this one, so that it is shown with the usage.
+    """
     try:
         yield
     except Exception as caught:
@@ -58,6 +61,8 @@ def _escaped_messages() -> Iterator[None]:
         if hasattr(error, "format_message"):
             is_help = error.message.startswith("Usage: ")  # of a command without arguments
             error.message = _printable(error.message, kept="\n" if is_help else "")
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx
         raise
 
 

@@ -196,8 +196,13 @@ class Given:
             spelled = " and ".join(self._options[switch].spelled for switch in chosen)
             if isinstance(values.get(name), declare.Value):
                 raise typer.BadParameter(f"{spelled} cannot be combined with the switches of another {name}")
-            if name in values and values[name].replace("-", "") != owner.__name__.lower():
-                raise typer.BadParameter(f"{spelled} is an option of --{name} {owner.__name__.lower()}")
+            named = [
+                choice
+                for choice in parameters_of(self.kind)[name].choices
+                if re.sub("[-_]", "", choice) == owner.__name__.lower()
+            ]
+            if name in values and values[name] not in named:
+                raise typer.BadParameter(f"{spelled} is an option of --{name} {' or '.join(named)}")
             values[name] = owner(**chosen)
         estimator = self.kind(**values, **others)
         try:
@@ -258,7 +263,7 @@ class CommandOfOneAlgorithm(TyperCommand):
             if not owners:
                 raise
             raise typer.BadParameter(
-                f"{given} is not an option of this algorithm; --algorithm {' or '.join(owners)} has it"
+                f"{given} is not an option of this algorithm; --algorithm {' or '.join(owners)} has it", ctx
             ) from None
 
 

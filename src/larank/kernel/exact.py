@@ -324,8 +324,7 @@ class MulticlassSVC(Weighted, StoppingAtGap, ExactClassifier):
         about = f"{self.formulation}, {self._kernel_name()}, C={self.C:g}, {len(problem.labels)} examples"
         with says_enough_memory(self, problem.X), progress_for(self.verbose) as progress:
             progress.start(f"{about}, {problem.n_classes} classes, memory limit {self.memory_limit / 1e6:.0f} MB")
-            most = parameters.MOST_PASSES if self.max_iter is None else self.max_iter
-            limits = Limits(None, most, self.time_limit)
+            limits = Limits(None, self._most_passes, self.time_limit)
             outcome = train(training, limits, progress, checkpoint=checkpoint, interrupt=interrupt)
         losses = len(self.classes_) - 1 if self.formulation == "weston-watkins" else 1
         at_zero = float(problem.delta.max()) * float(problem.costs.sum()) * losses

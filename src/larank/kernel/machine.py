@@ -286,7 +286,7 @@ class KernelClassifier(Kernelized, TimeLimited, Threaded, Seeded, ScoringClassif
         warn_if_early(
             outcome,
             self.result_,
-            max_iter=getattr(self, "max_iter", None),
+            max_iter=getattr(self, "_most_passes", None),
             time_limit=self.time_limit,
             limit_of_iterations=limit_of_iterations,
             limit_of_precision=limit_of_precision,

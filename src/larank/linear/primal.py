@@ -289,10 +289,6 @@ class PrimalMulticlassSVC(Weighted, StoppingAtGap, _InThreads, Seeded, LinearCla
         self.coef_ = np.ascontiguousarray(V[:-1].T)
         self.intercept_ = V[-1] - (V[-1].mean() if len(self.classes_) > 2 else 0)
 
-    @property
-    def _most_passes(self) -> int:
-        return parameters.MOST_PASSES if self.max_iter is None else self.max_iter
-
     def _before(self) -> _Before | None:
         """Return the model of the previous fit, if there was one."""
         return _Before(self.coef_, self.intercept_, self.classes_) if hasattr(self, "coef_") else None

@@ -326,10 +326,6 @@ class LinearMulticlassSVC(Weighted, StoppingAtGap, _Stored, Seeded, LinearClassi
         """The violation at which training stops, or 0 if it stops at a gap."""
         return float(self.tol) if self.stop == "violation" else 0.0
 
-    @property
-    def _most_passes(self) -> int:
-        return parameters.MOST_PASSES if self.max_iter is None else self.max_iter
-
     def _limits(self) -> Limits:
         return Limits(self.tol if self.stop == "gap" else None, self._most_passes, self.time_limit)
 

@@ -63,14 +63,14 @@ def killed_and_resumed(tmp_path, *words, options):
 
 
 def test_a_training_that_is_killed_goes_on_and_ends_with_the_same_model(data_file, tmp_path):
-    options = ("--algorithm", "larank", "--kernel", "laplacian", "-C", "10", "--epochs", "6")
+    options = ("--algorithm", "larank", "--kernel", "laplacian", "-C", "10", "--max-iter", "6")
     one, other = map(public, killed_and_resumed(tmp_path, "train", data_file, options=options))
     for name in one:
         np.testing.assert_array_equal(plain(one[name]), plain(other[name]))
 
 
 def test_so_does_that_of_a_tagger(words_file, tmp_path):
-    one, other = killed_and_resumed(tmp_path, "tag", "train", words_file, options=("--epochs", "8"))
+    one, other = killed_and_resumed(tmp_path, "tag", "train", words_file, options=("--max-iter", "8"))
     assert (one.coef_ != other.coef_).nnz == 0
     np.testing.assert_array_equal(one.transitions_, other.transitions_)
     assert (one.result_.primal, one.result_.dual) == (other.result_.primal, other.result_.dual)

@@ -20,7 +20,7 @@ from larank.data import models
 
 TRAIN, TEST = make_child_world(300, 20, level=1, random_state=0)
 WORDS, MEANINGS = [each.words for each in TEST], [each.meaning for each in TEST]
-SMALL = "--hidden-size 20 --embedding-size 5 --window 9 --epochs 2"
+SMALL = "--hidden-size 20 --embedding-size 5 --window 9 --max-iter 2"
 TRAIN_HOUSE = "label-concepts train house.csv house.txt"
 
 
@@ -127,16 +127,16 @@ def test_a_labeler_is_trained_measured_and_written():
 
 def test_relations_are_a_list_which_may_be_empty():
     def relations(*given):
-        larank(f"{TRAIN_HOUSE} m --quiet {SMALL} --epochs 1", *given)
+        larank(f"{TRAIN_HOUSE} m --quiet {SMALL} --max-iter 1", *given)
         return models.load("m").relations_
 
     assert relations() == relations("--relations", "location, containedby") == ("location", "containedby")
     assert relations("--relations", "") == ()
-    assert re.search(r"--relations NAME,\.\.\. +The relations", larank("label-concepts train --help").stdout)
+    assert re.search(r"--relations NAME,\.\.\. +Names of the relations", larank("label-concepts train --help").stdout)
 
 
 def test_with_a_table_of_ones_own_a_word_means_who_is_there():
-    result = larank("label-concepts train own.csv own.txt m --test own_test.txt --hidden-size 40 --epochs 60")
+    result = larank("label-concepts train own.csv own.txt m --test own_test.txt --hidden-size 40 --max-iter 60")
     assert figures_of(result)["test sentence error"] == "0.00%"
     Path("new.txt").write_text("location(john) = hall\nlocation(mary) = kitchen\nsomebody sings in the hall\n")
     assert "john sing - - hall" in larank("label-concepts apply m own.csv new.txt").stdout

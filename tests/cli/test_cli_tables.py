@@ -112,7 +112,7 @@ def test_the_format_does_not_matter(case):
 @every_table
 def test_a_table_larger_than_memory_trains_as_one_in_memory(table, tmp_path):
     file = table.write(tmp_path).name
-    steps = "--algorithm sgdqn --t0 100 --no-shuffle --epochs 2"
+    steps = "--algorithm sgd --t0 100 --no-shuffle --max-iter 2"
     train, options = f"train {file}", f"{' '.join(['--label', table.label, *table.options])} {steps}"
     larank(f"{train} memory {options} --quiet")
     result = larank(f"{train} stream {options} --memory-limit {15_000 if 'gz' in file else 6000}")
@@ -241,7 +241,7 @@ def test_training_reports_the_column_of_the_labels_and_its_classes():
         ([str(i) for i in range(10_050)], "more than 10000 different labels"),
     ],
 )
-@pytest.mark.parametrize("options", ["", " --algorithm sgdqn --memory-limit 1000"])
+@pytest.mark.parametrize("options", ["", " --algorithm sgd --memory-limit 1000"])
 def test_a_last_column_that_looks_like_no_label_needs_the_option(cells, said, options):
     lines = [f"{i % 2},{i % 7},{cell}\n" for i, cell in enumerate(cells)]
     Path("a.csv").write_text("kind,size,last column\n" + "".join(lines))
@@ -323,7 +323,7 @@ def numbers(path, order=(0, 1, 2, 3)):
     polars.DataFrame(columns).select([list(columns)[k] for k in order]).write_csv(path)
 
 
-@pytest.mark.parametrize("options", ["", " --algorithm sgdqn --memory-limit 5000 --t0 100"])
+@pytest.mark.parametrize("options", ["", " --algorithm sgd --memory-limit 5000 --t0 100"])
 def test_raw_tables_are_taken_as_they_are_and_matched_by_name(options):
     numbers("a.csv")
     numbers("b.csv", order=(3, 2, 0, 1))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from commandline import failure, larank
 
+from larank import Greedy, LaRank
 from larank.cli import tag as tag_commands
 from larank.data import models
 from larank.data.columns import ConllFile, read_conll
@@ -64,16 +65,16 @@ def test_train_writes_the_model_the_library_would():
     assert loaded.columns == ("word", "pos")
 
 
-GREEDY = {"inference": "greedy", "order": 3, "C": 0.5, "n_reprocess": 2, "constraints": "BIO", "history": "predicted"}
+LARANK = {"order": 3, "C": 0.5, "solver": LaRank(n_reprocess=2), "constraints": "BIO", "inference": Greedy("predicted")}
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ("--inference greedy --order 3 -C 0.5 --n-reprocess 2 --constraints BIO --history predicted", GREEDY),
-        ("--memory-limit 1e8 --epochs 2", {"memory_limit": 1e8, "epochs": 2}),
+        ("--inference greedy --order 3 -C 0.5 --n-reprocess 2 --constraints BIO --history predicted", LARANK),
+        ("--memory-limit 1e8 --max-iter 2", {"memory_limit": 1e8, "max_iter": 2}),
         *(
-            (f"--solver {name} --average --epochs 3", {"solver": name, "average": True, "epochs": 3})
+            (f"--solver {name} --average --max-iter 3", {"solver": name, "average": True, "max_iter": 3})
             for name in ("perceptron", "passive-aggressive")
         ),
     ],
@@ -83,6 +84,12 @@ def test_options_reach_the_estimator(options, expected):
     found = models.load("m")
     assert {name: getattr(found, name) for name in expected} == expected
     assert found.score(ConllFile("test.txt")) > 0.9
+
+
+def test_no_certificate_is_computed_if_none_is_wanted():
+    for option, is_exact in (("--certify", True), ("--no-certify", False)):
+        larank(f"tag train train.txt m {option} -q")
+        assert models.load("m").result_.exact == is_exact
 
 
 def test_labels_may_stand_in_any_column_between_tabs_and_templates_are_a_set_or_a_file():

@@ -41,7 +41,7 @@ TEXTS = {
     "bare_story.txt": "john sleeps\n",
     "own.csv": "concept,kind,location:room\njohn,actor,kitchen\nkitchen,room,\n",
 }
-SMALL = "--hidden-size 5 --embedding-size 2 --window 3 --epochs 1"
+SMALL = "--hidden-size 5 --embedding-size 2 --window 3 --max-iter 1"
 MODELS = [
     "train train.svm model.larank",
     "train letters.csv letters.larank",
@@ -77,34 +77,35 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-TRAIN, SGDQN = "train train.svm new.larank", "new.larank --algorithm sgdqn --memory-limit 1e4 -q"
+TRAIN, SGD = "train train.svm new.larank", "new.larank --algorithm sgd --memory-limit 1e4 -q"
 LABEL = "label-concepts train house.csv house.txt"
-KERNELS = "rbf or poly or sigmoid or laplacian or chi2"
 ALGORITHM_OPTIONS = [
-    ("sdm --kernel rbf", "--kernel cannot act with --algorithm sdm"),
-    ("sdm --stop epochs", "--stop epochs is not for --algorithm sdm; it has gap or violation"),
-    ("mcsvm --stop gap", "--stop cannot act with --algorithm mcsvm; it acts with sdm, larank, lasvm, "),
-    ("mcsvm --formulation one-vs-rest", "is not for --algorithm mcsvm; it has crammer-singer or weston-watkins"),
-    ("mcsvm --degree 2", "--degree acts with --kernel poly only; got --degree 2 with --kernel rbf"),
-    ("lasvm --max-iter 5 --no-finish", "--max-iter cannot act with --stop epochs and --no-finish; got --max-iter 5"),
-    ("larank --no-shrinking", "--[no-]shrinking cannot act with --algorithm larank"),
-    ("larank --tol 0.1", "--tol acts with --stop gap only; got --tol 0.1 with --stop epochs"),
-    ("larank --stop gap --no-certify", "--no-certify acts with --stop epochs only"),
-    ("larank --sample-size 9", "--sample-size cannot act with --selection random; got --sample-size 9"),
-    ("larank --kernel linear --gamma 1", f"--gamma acts with --kernel {KERNELS} only"),
-    ("larank --n-reprocess -1", "--n-reprocess must be an integer >= 0, got -1"),
-    ("larank --operations old,optimize", "--operations must contain 'new', got"),
-    ("larank --gamma 0", "--gamma must be 'scale', 'auto' or a finite number > 0, got 0.0"),
-    ("larank --gamma wide", "--gamma must be 'scale', 'auto' or a finite number > 0, got 'wide'"),
-    ("sgdqn --checkpoint state", "SGDQNClassifier has no checkpoints"),
+    ("sdm --kernel rbf", "--kernel is not an option of this algorithm; --algorithm larank or mcsvm or lasvm or "),
+    ("sdm --stop epochs", "'epochs' is not one of 'gap', 'violation'"),
+    ("mcsvm --stop gap", "--stop is not an option of this algorithm; --algorithm sdm has it"),
+    ("mcsvm --formulation one-vs-rest", "'one-vs-rest' is not one of 'crammer-singer', 'weston-watkins'"),
+    ("mcsvm --solver active-set --epsilon 5", "--epsilon is an option of --solver published"),
+    ("lasvm --tol 0.1 --no-finish", "'--finish': must be True with tol=0.1, because"),
+    ("larank --no-shrinking", "--no-shrinking is not an option of this algorithm; --algorithm sdm has it"),
+    ("larank --tol 0.1 --max-support 9", "'--max-support': is used only in one pass"),
+    ("larank --schedule fixed --device cpu", "--device cannot be combined with the switches of another solver"),
+    ("larank --n-reprocess -1", "'--n-reprocess': must be an integer >= 0 or None; got -1"),
+    ("larank --operations old,optimize", "'--operations': must contain 'new'; got"),
+    ("larank --gamma 0", "'--gamma': must be a finite number > 0, 'scale' or 'auto'; got 0.0"),
+    ("larank --gamma wide", "'--gamma': must be a finite number > 0, 'scale' or 'auto'; got 'wide'"),
+    ("larank --n-jobs 0", "'--n-jobs': must be None or an integer other than 0; got 0"),
+    ("primal --loss log_loss --width 1", "--width is an option of --loss smoothed_hinge"),
+    ("sgd --checkpoint state", "LinearSGDClassifier has no checkpoints"),
+    ("crammer", "'--algorithm': must be one of sdm, larank, "),
 ]
 TAG_OPTIONS = [
-    ("--tol 0.1", "--tol acts with --stop gap only; got --tol 0.1 with --stop epochs"),
-    ("--average --stop gap", "--average acts with --stop epochs only"),
-    ("--history predicted", "--history predicted acts with --inference greedy and --stop epochs only"),
-    ("--max-iter 5", "--max-iter acts with --stop gap only"),
-    ("--order 256", "--order must be an integer from 0 to 255, got 256"),
-    ("-C 0", "-C must be a finite number > 0, got 0.0"),
+    ("--solver perceptron --tol 0.1", "'--tol': must be None with solver='perceptron', which does not train to a "),
+    ("--average --tol 0.1", "'--tol': must be None with average=True"),
+    ("--inference exact --history predicted", "--history is an option of --inference greedy"),
+    ("--history predicted --tol 0.1", "'--tol': must be None with inference=Greedy(history='predicted')"),
+    ("--solver perceptron --n-reprocess 2", "--n-reprocess is an option of --solver larank"),
+    ("--order 256", "'--order': must be an integer from 0 to 255; got 256"),
+    ("-C 0", "'-C': must be a finite number > 0; got 0.0"),
     ("--inference beam", "--inference"),
     ("--resume", "--resume needs --checkpoint"),
 ]
@@ -190,9 +191,9 @@ FAILURES = [
     ("predict letters.larank narrow.csv", rf"narrow\.csv, line 1, {CELL}(?!.*--features)"),
     ("eval letters.larank numbers.csv", rf"numbers\.csv: {NONE_OF} is a class of the model \(a, b, c\)"),
     ("train letters.csv new.larank --test numbers.csv -q", rf"numbers\.csv: {NONE_OF}"),
-    (f"train bad_late.svm {SGDQN} --features 3", "line 1: index 4 is out of range for n_features=3"),
-    (f"train zero.svm {SGDQN}", "line 1: index 0"),
-    (f"train bad_late.svm {SGDQN}", r"bad_late\.svm, line 2002"),
+    (f"train bad_late.svm {SGD} --features 3", "line 1: index 4 is out of range for n_features=3"),
+    (f"train zero.svm {SGD}", "line 1: index 0"),
+    (f"train bad_late.svm {SGD}", r"bad_late\.svm, line 2002"),
     *((command, r"wide\.txt, line 1: more than 1000 columns in ") for command in TOO_WIDE),
     ("tag apply words.larank narrow.txt", r"has 1 columns; the model takes 2 \(word, pos\)"),
     ("tag eval words.larank bare.txt", r"has no labels, only the columns of the model \(word, pos\)"),

@@ -121,18 +121,17 @@ class Streaming(Protocol):
 class Limits:
     """When to stop: at a duality gap, after passes over the data, after seconds.
 
-    `gap` is relative to the primal objective, `absolute_gap` is not. `passes` is how many of them will be made of
-    the solver's own accord, which then counts as "completed"; with `may_end_sooner` fewer may be enough, so that
-    progress shows no fraction of them. Between two checks of the gap from scratch lie at least `passes_between_checks`;
-    one is made where the estimate gives hope, and in any case after `passes_without_check`. Without `certify` the
-    objectives are not computed from scratch at the end. `time_limit` counts from the beginning of the call that trains,
-    see `next_model`, and holds for the certificate too.
+    `gap` is relative to the primal objective. `passes` is the number of passes that the solver makes by itself, after
+    which training is "completed"; with `may_end_sooner` fewer may be sufficient, so progress shows no fraction of
+    `passes`. At least `passes_between_checks` passes lie between two checks of the gap from scratch. A check is made if
+    the estimate of the gap is small, and in any case after `passes_without_check`. Without `certify` the objectives are
+    not computed from scratch at the end. `time_limit` counts from the beginning of the call that trains, see
+    `next_model`, and includes the certificate.
     """
 
     gap: float | None
     max_iter: float
     time_limit: float | None
-    absolute_gap: float | None = None
     passes: float | None = None
     certify: bool = True
     passes_between_checks: float = 0.0
@@ -141,7 +140,7 @@ class Limits:
 
     def closing_gap(self, primal: float) -> float | None:
         """The gap at which to stop, if there is one."""
-        return self.absolute_gap if self.gap is None else self.gap * abs(primal)  # it is >= 0 if the problem is convex
+        return None if self.gap is None else self.gap * abs(primal)  # it is >= 0 if the problem is convex
 
     def is_closed(self, at: Objectives) -> bool:
         """Whether the gap is small enough; an infinite objective never is near to another."""

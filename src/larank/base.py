@@ -106,7 +106,8 @@ class Estimator(BaseEstimator, Declared):  # type: ignore[misc]
 
     def _why_no_stream(self) -> str:
         """Return which parameter value rules out `partial_fit` and what to set instead, or "" if none does."""
-        if isinstance(getattr(self, "class_weight", None), str):
+        weights = getattr(self, "class_weight", None)
+        if isinstance(weights, str) and weights == "balanced":
             return "with class_weight='balanced', which needs all examples at once; class_weight must be a dict or None"
         return ""
 

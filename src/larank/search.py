@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
 from larank import declare, parameters
-from larank.base import Estimator
+from larank.base import ScoringClassifier
 from larank.blocks.workers import Workers, blas_threads
 from larank.crossvalidation import (
     Choice,
@@ -63,7 +63,7 @@ def _check_scores(name: str, value: Any, scope: Scope) -> None:
         instance("MulticlassSVC", "LinearMulticlassSVC"), when=lambda scope: bool(scope.known["refit"])
     ),
 )
-class PathSearchCV(MetaEstimatorMixin, Estimator):  # type: ignore[misc]
+class PathSearchCV(MetaEstimatorMixin, ScoringClassifier):  # type: ignore[misc]
     """Search for the best C, and gamma, of a `MulticlassSVC` or a `LinearMulticlassSVC` by cross-validation.
 
     It finds what `sklearn.model_selection.GridSearchCV` finds, up to the tolerance `tol` of the estimator, in a
@@ -248,48 +248,16 @@ class PathSearchCV(MetaEstimatorMixin, Estimator):  # type: ignore[misc]
 
     # ---- What the best estimator predicts ----
 
-    def predict(self, X: Any) -> Any:
-        """Return the labels that `best_estimator_` predicts.
+    def _finite_decisions(self, X: Any) -> NDArray[np.floating[Any]]:
+        if "scores_" in vars(self) and "best_estimator_" not in vars(self):
+            raise NotFittedError("this PathSearchCV has no best_estimator_, because it was fitted with refit=False")
+        return super()._finite_decisions(X)
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
-            Examples to classify, with the features of `fit`.
-        """
-        return self._fitted_estimator().predict(X)
+    def _decisions(self, X: Any) -> Any:
+        return self.best_estimator_.decision_function(X)
 
-    def decision_function(self, X: Any) -> Any:
-        """Return the scores of the classes by `best_estimator_`; with two classes, of the second against the first.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
-            Examples with the features of `fit`.
-        """
-        return self._fitted_estimator().decision_function(X)
-
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the fraction of examples, or of their weights, whose label `best_estimator_` predicts.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
-            Examples with the features of `fit`.
-        y : array of shape (n_samples,)
-            The true labels.
-        sample_weight : array of shape (n_samples,), optional
-            Weight of each example.
-        """
-        return float(self._fitted_estimator().score(X, y, sample_weight))
-
-    def _fitted_estimator(self) -> Any:
-        if not self.__sklearn_is_fitted__():
-            why = "was not fitted" if self.refit else "has no best_estimator_, because refit=False"
-            raise NotFittedError(f"this PathSearchCV {why}")
-        return self.best_estimator_
-
-    @property
-    def classes_(self) -> NDArray[Any]:
+    @property  # type: ignore[misc]
+    def classes_(self) -> NDArray[Any]:  # type: ignore[override]
         """The labels."""
         found: NDArray[Any] = self._of_best("classes_")
         return found

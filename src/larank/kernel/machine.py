@@ -1273,7 +1273,8 @@ class OnlineClassifier(KernelClassifier):
         if not first and began_with is not None:
             for name, value in now.items():
                 before = began_with[name]
-                same = np.array_equal(before, value) if hasattr(before, "shape") else bool(before == value)
+                is_array = hasattr(before, "shape") or hasattr(value, "shape")
+                same = np.array_equal(before, value) if is_array else bool(before == value)
                 if not same:
                     raise ValueError(
                         f"{name} must stay as it was in the calls of partial_fit before, {before!r}; got {value!r}"

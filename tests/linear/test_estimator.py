@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold
 
 from checks import clouds
-from larank import LinearMulticlassSVC, LinearMulticlassSVCCV, PrimalMulticlassSVC, TrainingWarning
+from larank import LinearMulticlassSVC, PathSearchCV, PrimalMulticlassSVC, TrainingWarning
 from larank.data import models
 from references import optima
 
@@ -99,20 +99,21 @@ X4, y4 = clouds(120, 4, seed=1)
 def test_the_scores_are_those_of_separate_fits(formulation, classes, form, class_weight):
     some, labels, weight = form(X4), y4 % classes, np.random.default_rng(0).choice([0.0, 0.5, 2.0], len(y4))
     options = {**TIGHT, "class_weight": class_weight, "formulation": formulation}
-    model = LinearMulticlassSVCCV(Cs=CS, cv=3, **options).fit(some, labels, weight)
+    model = PathSearchCV(LinearMulticlassSVC(**options), Cs=CS, cv=3).fit(some, labels, weight)
     for fold, (train, test) in enumerate(StratifiedKFold(3).split(X4, labels)):
         for place, C in enumerate(CS):
             single = LinearMulticlassSVC(C=C, **options).fit(some[train], labels[train], weight[train])
             score = single.score(some[test], labels[test], weight[test])
             assert model.scores_[fold, place] == pytest.approx(score, abs=1e-12)
-    single = LinearMulticlassSVC(C=model.C_, **options).fit(some, labels, weight)
+    single = LinearMulticlassSVC(**model.best_params_, **options).fit(some, labels, weight)
     np.testing.assert_allclose(model.decision_function(some), single.decision_function(some), atol=1e-2)
 
 
 def test_it_finds_what_a_grid_search_finds():
-    search = GridSearchCV(LinearMulticlassSVC(**TIGHT), {"C": CS}, cv=4, scoring="f1_macro").fit(X4, y4)
+    estimator, options = LinearMulticlassSVC(**TIGHT), {"cv": 4, "scoring": "f1_macro"}
+    search = GridSearchCV(estimator, {"C": CS}, **options).fit(X4, y4)
     for jobs in (1, 2):
-        model = LinearMulticlassSVCCV(Cs=CS[::-1], cv=4, scoring="f1_macro", n_jobs=jobs, **TIGHT).fit(X4, y4)
+        model = PathSearchCV(estimator, Cs=CS[::-1], n_jobs=jobs, **options).fit(X4, y4)
         assert model.best_score_ == pytest.approx(search.best_score_)
         found = search.cv_results_["mean_test_score"][::-1]
         np.testing.assert_allclose(model.scores_.mean(axis=0), found, atol=1e-12)
@@ -120,16 +121,16 @@ def test_it_finds_what_a_grid_search_finds():
 
 def test_a_class_that_a_fold_lacks_is_never_predicted_there():
     folds = PredefinedSplit(np.where(y4 == 3, 0, np.arange(len(y4)) // 4 % 2 + 1))
-    model = LinearMulticlassSVCCV(Cs=[1.0], cv=folds).fit(X4, y4)
+    model = PathSearchCV(LinearMulticlassSVC(), Cs=[1.0], cv=folds).fit(X4, y4)
     assert model.scores_[0, 0] == 0
     assert (model.scores_[1:] > 0.5).all()
     with pytest.raises(ValueError, match=r"cv must leave examples of at least two classes .*got \[1\] in fold 0"):
-        LinearMulticlassSVCCV(cv=PredefinedSplit(y4 % 2)).fit(X4, y4 % 2)
+        PathSearchCV(LinearMulticlassSVC(), cv=PredefinedSplit(y4 % 2)).fit(X4, y4 % 2)
 
 
 def test_without_a_refit_there_is_a_choice_and_no_model():
-    model = LinearMulticlassSVCCV(Cs=3, cv=3, refit=False).fit(X4, y4)
+    model = PathSearchCV(LinearMulticlassSVC(), Cs=3, cv=3, refit=False).fit(X4, y4)
     np.testing.assert_allclose(model.Cs_, [0.01, np.sqrt(10), 1000])
-    assert model.C_ in model.Cs_
+    assert model.best_params_["C"] in model.Cs_
     with pytest.raises(NotFittedError):
         model.predict(X4)

@@ -23,7 +23,7 @@ from test_sdm import clusters, small_problems, svc
 
 import larank
 from checks import interrupt_when_training, unchanged
-from larank import MemoryLimitError
+from larank import SDM, MemoryLimitError
 from larank.data import ExampleFile, write_svmlight
 from larank.data.files import file_to_write, temporary_folder
 from larank.data.rowstore import place_of
@@ -65,7 +65,7 @@ def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, coolin
     X, y, weight, C, intercept = problem
     ends = sorted(data.draw(st.lists(st.integers(0, len(y)), max_size=4)))
     limit = data.draw(st.sampled_from([1700.0, 2600.0, 1e6]))
-    model = svc(formulation, C=min(C, 10.0), tol=1e-4, cooling=cooling, memory_limit=limit)
+    model = svc(formulation, C=min(C, 10.0), tol=1e-4, solver=SDM(cooling=cooling), memory_limit=limit)
     model.set_params(fit_intercept=intercept > 0, intercept_scaling=intercept or 1.0)
     model.fit(cut(sparse.csr_matrix(X) if is_sparse else X, y, ends, weight))
     labels = np.searchsorted(model.classes_, y)
@@ -199,7 +199,7 @@ REFUSED = {
     "one class with weight": ({}, [(X10, y10, (y10 == 0).astype(float))], {}, "leave at least two classes"),
     "a warm start": ({"warm_start": True}, [(X10, y10)], {}, "warm_start"),
     "hard margins": ({"C": np.inf}, [(X10, y10)], {}, "C must be finite"),
-    "threads": ({"n_jobs": 2}, [(X10, y10)], {}, "n_jobs acts on arrays in memory only, got 2 with a file or blocks"),
+    "threads": ({"n_jobs": 2}, [(X10, y10)], {}, "n_jobs must be None or 1 with a file or blocks; got 2"),
     "a checkpoint": ({}, [(X10, y10)], {"checkpoint": "c"}, "checkpoint"),
     "weights": ({}, [(X10, y10)], {"sample_weight": np.ones(10)}, "sample_weight must be None"),
     "labels": ({}, "a.svm", {"y": y10}, "y must be None"),

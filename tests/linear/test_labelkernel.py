@@ -113,7 +113,7 @@ def test_euclidean_distances_always_make_a_kernel(classes, dimensions, seed, sca
 
 ON_DIAGONAL = "distances must be >= 0 with zeros on the diagonal, got"
 NO_NUMBERS = "distances must be an array of numbers, got"
-NO_SCALE = "scale must be a finite number > 0, got"
+NO_SCALE = "scale must be a finite number > 0; got"
 DISTANCES = [
     (([[0, 1], [2, 0]],), r"distances must be symmetric, got 1.0 in \[0, 1\] and 2.0 in \[1, 0\]"),
     (([[0, -1], [-1, 0]],), rf"{ON_DIAGONAL} -1.0 in \[0, 1\]"),

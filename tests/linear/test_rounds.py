@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from test_sdm import clusters, small_problems, svc
 
+from larank import SDM
 from larank.linear.rounds import LinearProblem, LocalExecutor, Partition, Rounds, dual_coefficients, partitions_of
 from larank.training import Limits, TrainingWarning, train
 from larank.training.progress import progress_for
@@ -225,8 +226,9 @@ def test_certificates_agree_with_those_of_one_thread(formulation, n_jobs, dtype,
     X, y = sorted_clouds(1000)
     X = sparse.csr_matrix(X, dtype=dtype)
     tol = 1e-4 if dtype == np.float32 else 1e-6
-    alone = svc(formulation, tol=tol, shrinking=shrinking).fit(X, y).result_
-    assert_agree(svc(formulation, tol=tol, shrinking=shrinking, n_jobs=n_jobs).fit(X, y).result_, alone, tol)
+    model = svc(formulation, tol=tol, solver=SDM(shrinking=shrinking))
+    alone = model.fit(X, y).result_
+    assert_agree(model.set_params(n_jobs=n_jobs).fit(X, y).result_, alone, tol)
 
 
 @threads

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.svm import LinearSVC
 
-from larank import LinearMulticlassSVC
+from larank import SDM, LinearMulticlassSVC
 from larank.data import load_letter
 from larank.training import TrainingWarning
 from properties import draws
@@ -90,11 +90,11 @@ def small_problems(draw):
     st.sampled_from(FORMULATIONS),
     st.sampled_from([float, float, np.float32]),
     st.sampled_from([{}, {}, {0: 0.0}, {0: 4.0, 1: 0.2, 2: 1.5}]),
-    st.fixed_dictionaries(
-        {"shrinking": st.booleans(), "cooling": st.booleans(), "random_state": st.integers(0, 5)},
-    ),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 5),
 )
-def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, dtype, factors, options):
+def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, dtype, factors, shrinking, cooling, seed):
     """One-versus-rest, a class weight is a factor where the class is the positive one, and not in other problems."""
     X, y, weight, C, intercept = problem
     classes, labels = np.unique(y, return_inverse=True)
@@ -104,8 +104,9 @@ def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, dtype,
     assume(dtype is float or C <= 10)
     is_per_class = formulation == "one-vs-rest" and len(classes) > 2
     tol, close, X = (1e-7, 1e-6, X) if dtype is float else (1e-4, 1.1e-4, X.astype(dtype))
-    model = svc(formulation, C=C, tol=tol, class_weight=factors, **options)
-    model.set_params(fit_intercept=intercept > 0, intercept_scaling=intercept or 1.0).fit(X, y, sample_weight=weight)
+    model = svc(formulation, C=C, tol=tol, class_weight=factors, solver=SDM(shrinking=shrinking, cooling=cooling))
+    model.set_params(fit_intercept=intercept > 0, intercept_scaling=intercept or 1.0, random_state=seed)
+    model.fit(X, y, sample_weight=weight)
     Z = optima.with_constant(X.astype(float), intercept)
     costs = optima.one_vs_rest_costs(own, C * weight, labels, len(classes)) if is_per_class else own
     W, bound = optima.optimum(formulation, Z, labels, costs, len(classes))
@@ -144,7 +145,7 @@ def test_many_classes_reach_the_optimum_too(formulation):
     assert model.result_.status == "converged"
     assert primal - dual <= 1.01e-4 * primal
     assert infeasible <= 1e-12
-    other = svc(formulation, tol=1e-4, shrinking=False, cooling=False).fit(X, y)
+    other = svc(formulation, tol=1e-4, solver=SDM(shrinking=False, cooling=False)).fit(X, y)
     assert other.result_.primal == pytest.approx(primal, rel=2e-4)
     assert model.result_.support_vectors == model.dual_coef_.nnz
     if formulation == "crammer-singer":
@@ -223,7 +224,7 @@ def slow_problem(dtype=float):
 def test_slow_problems_are_moved_on_to_the_same_optimum_in_fewer_visits(formulation, dtype):
     X, y = slow_problem(dtype)
     moved = svc(formulation, C=10.0, tol=1e-3).fit(X, y)
-    other = svc(formulation, C=10.0, tol=1e-3, cooling=False).fit(X, y)
+    other = svc(formulation, C=10.0, tol=1e-3, solver=SDM(cooling=False)).fit(X, y)
     assert moved.result_.operations["moves"] > 5
     assert other.result_.operations["moves"] == 0
     assert moved.result_.operations["visits"] < 0.7 * other.result_.operations["visits"]
@@ -250,7 +251,7 @@ def test_every_example_is_visited_once_in_a_full_loop_however_many_there_are(con
     """More rows than a window of the cache holds, sorted by class."""
     X, y = clusters(14, examples=9001, classes=3)
     order = np.argsort(y, kind="stable")
-    model = svc(shrinking=False, cooling=False, tol=1e-3).fit(container(X[order]), y[order])
+    model = svc(solver=SDM(shrinking=False, cooling=False), tol=1e-3).fit(container(X[order]), y[order])
     operations = model.result_.operations
     assert operations["visits"] == 9001 * operations["full_loops"]
     assert model.result_.relative_gap <= 1e-3

@@ -9,7 +9,7 @@ from scipy.special import expit
 from sklearn import metrics
 from test_sdm import grid_examples
 
-from larank import SGDQNClassifier
+from larank import LinearSGDClassifier
 from properties import draws
 from references import gradients
 from references.gradients import LOSSES, Descent
@@ -308,7 +308,7 @@ def test_svmsgd2_that_regularises_at_every_visit_is_sgd(form, loss):
 def test_the_estimator_regularises_at_every_visit_with_sgd_and_by_the_sparsity_otherwise():
     X, labels, _ = problem(1, zeros=0.5)
     for algorithm, skip in (("sgd", 1), ("svmsgd2", round(16 / np.mean(X != 0)))):
-        model = SGDQNClassifier(algorithm=algorithm, t0=1e3, epochs=1, random_state=0).fit(X, labels)
+        model = LinearSGDClassifier(algorithm=algorithm, t0=1e3, max_iter=1, random_state=0).fit(X, labels)
         assert model._state["skip"] == skip
 
 

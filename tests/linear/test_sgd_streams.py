@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from checks import assert_same_model, clouds, interrupt_when_training, splits, unchanged
-from larank import MemoryLimitError, SGDQNClassifier
+from larank import LinearSGDClassifier, MemoryLimitError
 from larank.data import DataFormatError, ExampleFile, write_svmlight
 from larank.training import TrainingWarning
 
@@ -22,12 +22,17 @@ every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
 
 def sgd(**parameters):
-    return SGDQNClassifier(**{"random_state": 0, **parameters})
+    return LinearSGDClassifier(**{"random_state": 0, **parameters})
 
 
 def in_order(**parameters):
-    """Return an estimator whose model depends on the examples and their order alone, and is not shrunk."""
-    return sgd(**{"t0": 1e4, "shuffle": False, "certify": False, **parameters})
+    """Return an estimator whose model depends on the examples and their order alone."""
+    return sgd(**{"t0": 1e4, "shuffle": False, **parameters})
+
+
+def of_arrays(X, y, sample_weight=None, **parameters):
+    """Return the model of `in_order` for arrays; a certificate would shrink its weights."""
+    return in_order(**parameters).fit(X, y, sample_weight, certify=False)
 
 
 def examples(n=240, classes=3):
@@ -67,11 +72,11 @@ pytestmark = pytest.mark.usefixtures("no_thread_left")
 
 
 @pytest.mark.parametrize(
-    ("name", "memory_limit", "epochs"),
+    ("name", "memory_limit", "max_iter"),
     [("a.svm", 30_000.0, 3), ("a.svm.gz", 2e9, 1), ("a.csv", 2e9, 3), ("a.csv.gz", 30_000.0, 1)],
 )
 @every_algorithm
-def test_a_file_makes_the_model_of_its_examples(name, memory_limit, epochs, algorithm, tmp_path):
+def test_a_file_makes_the_model_of_its_examples(name, memory_limit, max_iter, algorithm, tmp_path):
     X, y = examples()
     if ".svm" in name:
         write_svmlight(tmp_path / name, X, y)
@@ -79,13 +84,13 @@ def test_a_file_makes_the_model_of_its_examples(name, memory_limit, epochs, algo
     else:
         X = np.where(X == 0, 0.5, X)
         write_csv(tmp_path / name, X, y)
-    make = {"algorithm": algorithm, "epochs": epochs, "alpha": 1e-2}
-    expected = in_order(**make).fit(X, y)
+    make = {"algorithm": algorithm, "max_iter": max_iter, "alpha": 1e-2}
+    expected = of_arrays(X, y, **make)
     for source in (tmp_path / name, str(tmp_path / name), ExampleFile(tmp_path / name)):
         model = in_order(**make, memory_limit=memory_limit).fit(source)
         assert_same_model(model, expected, atol=1e-9)
     assert model.result_.operations == expected.result_.operations
-    assert model.result_.iterations == epochs
+    assert model.result_.iterations == max_iter
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
@@ -94,16 +99,16 @@ def test_blocks_of_any_size_make_the_model_of_their_examples(layout, algorithm):
     X, y = examples()
     X = layout(X if layout is sparse.csr_matrix else np.where(X == 0, 0.5, X))
     names = np.array(["ash", "elm", "oak"])[y]
-    expected = in_order(algorithm=algorithm, epochs=2).fit(X, names)
+    expected = of_arrays(X, names, algorithm=algorithm, max_iter=2)
     for size, memory_limit in itertools.product((3, 50, 240), (2e9, 30_000.0)):
-        model = in_order(algorithm=algorithm, epochs=2, memory_limit=memory_limit).fit(blocks(X, names, size))
+        model = in_order(algorithm=algorithm, max_iter=2, memory_limit=memory_limit).fit(blocks(X, names, size))
         assert_same_model(model, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["file", "blocks", "generator", "arrays"])
 def test_partial_fit_takes_what_fit_takes(kind, tmp_path):
     X, y = examples()
-    expected = in_order(epochs=1).fit(sparse.csr_matrix(X), y)
+    expected = of_arrays(sparse.csr_matrix(X), y, max_iter=1)
     model = in_order()
     for number, rows in enumerate(splits(len(y), 60, 150)):
         part, path = (sparse.csr_matrix(X[rows]), y[rows]), tmp_path / f"{number}.svm"
@@ -119,7 +124,7 @@ def test_weights_of_examples_come_with_the_blocks_and_those_of_classes_act(facto
     weight = np.random.default_rng(1).choice([0.0, 0.5, 2.0], len(y))
     X = np.where(X == 0, 0.5, X)
     whole = weight if factors is None else weight * [factors[label] for label in y.tolist()]
-    expected = in_order(epochs=1).fit(X, y, sample_weight=whole)
+    expected = of_arrays(X, y, sample_weight=whole, max_iter=1)
     weighted = [(X[rows], y[rows], weight[rows]) for rows in splits(len(y), 50, 120)]
     for method in METHODS:
         assert_same_model(getattr(in_order(class_weight=factors), method)(weighted), expected, atol=1e-9)
@@ -147,7 +152,7 @@ def test_the_first_step_is_searched_for_on_the_first_buffer():
 def test_the_certificate_of_a_stream_is_an_estimate_and_says_so(loss):
     X, y = clouds(n=20_000, classes=3)
     model = sgd(loss=loss).fit(blocks(X, y, 1000))
-    whole = sgd(loss=loss, epochs=1, certify=True).fit(X, y)
+    whole = sgd(loss=loss, max_iter=1).fit(X, y)
     assert not model.result_.exact
     assert whole.result_.exact
     # Each loss is computed with the weights before its step, so the estimate is higher.
@@ -169,7 +174,7 @@ def test_features_and_classes_may_join_within_a_file(algorithm, formulation, tmp
     assert model.classes_.tolist() == [0, 1, 2, 3]
     assert model.coef_.shape == (4, 6)
     assert model.coef_[:, 4:].any()
-    assert model.set_params(epochs=5).fit(tmp_path / "a.svm").score(X, y) > (0.5 if algorithm == "olbfgs" else 0.8)
+    assert model.set_params(max_iter=5).fit(tmp_path / "a.svm").score(X, y) > (0.5 if algorithm == "olbfgs" else 0.8)
 
 
 def test_a_later_call_may_have_fewer_features_in_sparse_blocks_and_no_more(tmp_path):
@@ -217,12 +222,12 @@ def test_a_damaged_line_and_an_iterator_that_raises_leave_the_model_as_it_was(so
     path = damaged(tmp_path / source, X, y) if is_file else None
     error, message = (DataFormatError, "line 2345") if is_file else (ZeroDivisionError, "mine")
     fresh = in_order(memory_limit=50_000.0)
-    model = in_order(memory_limit=50_000.0).fit(X[:100], y[:100])
+    model = of_arrays(X[:100], y[:100], memory_limit=50_000.0)
     for each, kept in ((fresh, contextlib.nullcontext()), (model, unchanged(model, X))):
         with kept, pytest.raises(error, match=message):
             getattr(each, method)(path if is_file else failing(X, y, source))
     assert vars(fresh) == vars(in_order(memory_limit=50_000.0))
-    expected = in_order().fit(X[:100], y[:100]).partial_fit(X[100:200], y[100:200])
+    expected = of_arrays(X[:100], y[:100]).partial_fit(X[100:200], y[100:200])
     assert_same_model(model.partial_fit(X[100:200], y[100:200]), expected)
 
 
@@ -238,10 +243,15 @@ REFUSED = [
     *((method, {}, {"X": path, "y": y0}, OWN_LABELS) for method in METHODS for path in FILES),
     *((method, {}, {"X": path, "sample_weight": y0}, OWN_WEIGHTS) for method in METHODS for path in (*FILES, BLOCKS)),
     *((method, {}, {"X": none}, "at least one example|no examples|without") for method in METHODS for none in EMPTY),
-    ("fit", {"class_weight": "balanced"}, {"X": BLOCKS}, "balanced' needs all examples at once; a stream takes a dict"),
-    ("fit", {"warm_start": True}, {"X": BLOCKS}, "warm_start acts on arrays only, .*; go on with partial_fit"),
+    ("fit", {"class_weight": "balanced"}, {"X": BLOCKS}, "class_weight must be a dict or None with a stream; got"),
+    ("fit", {"warm_start": True}, {"X": BLOCKS}, "warm_start must be False with a stream; got True. Continue with"),
     ("fit", {}, {"X": ONE_CLASS}, "the stream must hold at least two classes, got one: 'oak'"),
-    ("fit", {"epochs": 2}, {"X": (part for part in BLOCKS)}, "epochs=2 needs a stream that can be read again.*a gener"),
+    (
+        "fit",
+        {"max_iter": 2},
+        {"X": (part for part in BLOCKS)},
+        "max_iter=2 needs a stream that can be read again",
+    ),
     ("fit", {}, {"X": BLOCKS, "validation": (X0[:, :5], y0)}, "validation must have the features of the stream, 8"),
     ("fit", {}, {"X": BLOCKS, "validation": (X0, y0 + 9)}, "validation must have labels that the stream has too"),
     ("fit", {"memory_limit": 1e5}, {"X": TOO_WIDE}, "block 2: memory_limit=1e.05 bytes do not hold .* 50001 features"),
@@ -270,7 +280,7 @@ def test_what_cannot_act_on_a_stream_is_refused(method, parameters, examples, me
 )
 def test_a_wrong_block_is_named_and_leaves_the_model_as_it_was(block, message):
     X, y = examples()
-    model = in_order().fit(X, y)
+    model = of_arrays(X, y)
     parts = blocks(X, y)
     parts[2] = block(*parts[2])
     for method in ("fit", "partial_fit"):

@@ -54,7 +54,7 @@ PROBLEMS = {
 
 
 def margins_and_weights(k, n, y, seed, with_margins, weights, margins=(0, 0.5, 1, 2.5)):
-    """Return a random cost matrix, and weights that leave two classes."""
+    """Return random label costs, and weights that leave two classes."""
     random = np.random.default_rng(seed)
     delta = 1 - np.eye(k)
     if with_margins:

@@ -106,6 +106,19 @@ def test_the_way_there_does_not_change_the_optimum(formulation):
         np.testing.assert_allclose(other.decision_function(X), plain.decision_function(X), atol=0.02)
 
 
+@pytest.mark.parametrize("kind", [LaRankClassifier, MulticlassSVC])
+def test_margins_of_pairs_of_labels_are_those_of_a_matrix(kind):
+    (X, y), delta = data(100, 3), 1 - np.eye(3)
+    delta[0, 2], delta[1, 0] = 2.5, 0.5
+    of_pairs = {("ash", "oak"): 2.5, ("elm", "ash"): 0.5}
+    one, other, plain = (
+        kind(label_costs=costs, random_state=0).fit(X, np.array(["ash", "elm", "oak"])[y]).dual_coef_.toarray()
+        for costs in (delta, of_pairs, None)
+    )
+    np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(one, plain)
+
+
 @pytest.mark.parametrize("machine", [*FORMULATIONS, "larank"])
 @pytest.mark.parametrize("seed", range(3))
 def test_two_classes_are_the_binary_svm_without_intercept(seed, machine):

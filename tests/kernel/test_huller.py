@@ -54,12 +54,12 @@ def test_three_classes_reach_the_hard_margin_svm_of_each_against_the_rest():
 
 
 @given(st.integers(6, 40), st.integers(0, 10**6), st.sampled_from([0.2, 1.0, 5.0]), st.integers(1, 4))
-def test_the_optimum_lies_between_primal_and_dual(n, seed, gamma, epochs):
+def test_the_optimum_lies_between_primal_and_dual(n, seed, gamma, max_iter):
     random = np.random.default_rng(seed)
     some = random.normal(size=(n, 3))
     labels = np.concatenate([[0, 1], random.integers(0, 2, n - 2)])
     _, optimum = hard_margin(rbf_kernel(some, gamma=gamma), labels)
-    model = huller(gamma=gamma, max_iter=epochs).fit(some, labels)
+    model = huller(gamma=gamma, max_iter=max_iter).fit(some, labels)
     result = model.result_
     assert 0 <= result.dual <= optimum * (1 + 1e-6)
     assert optimum <= result.primal * (1 + 1e-6)

@@ -73,6 +73,10 @@ def select(selection, **parameters):
     LaSVMClassifier(selection=selection, **parameters).fit(X, Y)
 
 
+def costs(of_pairs):
+    MulticlassSVC(label_costs=of_pairs).fit(X, Y)
+
+
 def average_from_now_on():
     LaRankClassifier("linear", average=False).partial_fit(X, Y).set_params(average=True).partial_fit(X, Y)
 
@@ -125,6 +129,9 @@ REFUSED = [
     ("n_jobs must be None with solver=BlockSteps.*; got 2", lambda: fit(MulticlassSVC, n_jobs=2)),
     ("solver cannot be BlockSteps .*; got average=True", lambda: fit(kernel="linear", average=True)),
     ("average must stay as it was", average_from_now_on),
+    (r"label_costs must map pairs of labels to margins; got the key \(0, 3\) with", lambda: costs({(0, 3): 1.0})),
+    ("label_costs must map pairs of labels to margins; got the key 0 with labels", lambda: costs({0: 1.0})),
+    ("label_costs must hold finite numbers >= 0", lambda: costs({(0, 1): "high"})),
     ("selection must be one of .* or a strategy such as", lambda: select(Active)),
     (r"selection must choose a place from 0 to \d+, got 99 from Beyond\(", lambda: select(Beyond())),
     ("selection has a budget of labels.*; got .*tol=0.1", lambda: select(Active(budget=9), tol=0.1)),

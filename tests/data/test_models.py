@@ -38,7 +38,7 @@ from larank.training.result import Checkpoint, Result
     result_=optional(RESULT),
 )
 class Toy(Estimator):
-    __module__ = "larank.base"  # subclasses elsewhere cannot be saved
+    __module__ = "larank"  # subclasses elsewhere cannot be saved
     C: Any = parameter("A number.", default=1.0)
     options: Any = parameter("Anything.", default=None)
     random_state: Any = parameter("A seed.", default=None)

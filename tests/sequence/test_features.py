@@ -441,7 +441,7 @@ def test_templates_have_names_and_general_ones_serve_all_columns():
 class Holder(Estimator):
     """An estimator that has nothing but the state of an encoder."""
 
-    __module__ = "larank.base"  # subclasses elsewhere cannot be saved
+    __module__ = "larank"  # subclasses elsewhere cannot be saved
 
 
 @pytest.mark.parametrize(

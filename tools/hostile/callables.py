@@ -144,12 +144,13 @@ for k in sorted({{*range(1, min(count, {some}) + 1), *some}}):
 
 _STRUCTURED = ("larank", "svmstruct", "svmstruct-1slack", "perceptron", "passive-aggressive")
 _TARGETS = [
-    *((name, "kernel=kernel" + ", cv=2" * name.endswith("CV"), "rows") for name in registered()),
+    *((name, "kernel=kernel", "rows") for name in registered()),
+    ("PathSearchCV", "larank.MulticlassSVC(kernel, random_state=0), cv=2", "rows"),
     ("LaSVMClassifier", "kernel='rbf', gamma=0.1, selection=Choice()", "rows"),
     ("SequenceTagger", "constraints=allowed", "sentences"),
     ("SequenceTagger", "'greedy', constraints=allowed", "sentences"),
     ("SequenceTagger", "label_costs=Costs()", "sentences"),
-    ("SGDQNClassifier", "t0=100.0", "blocks"),
+    ("LinearSGDClassifier", "t0=100.0", "blocks"),
     *(("StructuredSVC", f"Features(4), solver={solver!r}", "rows") for solver in _STRUCTURED),
     *(
         ("StructuredSVC", f"Kernel(), solver={solver!r}", "rows")

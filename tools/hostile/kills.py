@@ -128,7 +128,7 @@ _MODELS = (
     "larank.LaRankClassifier(C={C}, random_state=0)",
     "larank.MulticlassSVC(C={C}, random_state=0)",
     "larank.LaSVMClassifier(C={C}, random_state=0)",
-    "larank.SGDQNClassifier(random_state=0, alpha={C} / 1000)",
+    "larank.LinearSGDClassifier(random_state=0, alpha={C} / 1000)",
 )
 _ALGORITHMS = ("sdm", "larank", "mcsvm", "lasvm")
 _RESUMED = "'-q', '--checkpoint', 'point', '--every', '0', '--resume'"

@@ -131,7 +131,7 @@ def _structured(X: np.ndarray, y: np.ndarray) -> Iterator[_Asked]:
 def _taggers() -> Iterator[_Asked]:
     X, y = [["the", "cat", "sleeps"], ["a", "dog"]], [["O", "B-X", "I-X"], ["O", "B-X"]]
     for more in (
-        {"constraints": "BIO"},
+        {"constraints": "BIO", "solver": larank.LaRank(n_reprocess=2)},
         {"inference": "greedy", "order": 2},
         {"solver": "perceptron", "average": True},
         {"solver": "passive-aggressive", "order": 0, "label_costs": {("O", "B-X"): 2.0}},
@@ -308,9 +308,10 @@ def damaged(random: Random, content: bytes) -> bytes:
         elif arrays:
             with np.errstate(all="ignore"):
                 _damage_arrays(random, arrays)
-    given = description.get("parameters")
-    if isinstance(given, dict) and isinstance(given.get("n_reprocess"), int) and given["n_reprocess"] > 10:
-        given["n_reprocess"] = 10  # a tagger takes it over when it is loaded, and then works for as long as it says
+    for node, key in _nodes(description.get("parameters")):
+        # A tagger takes it over when it is loaded, and then works for as long as it says.
+        if key == 1 and node[0] == "n_reprocess" and isinstance(node[1], int):
+            node[1] = min(node[1], 10)
     told = {}
     if header and not random.randrange(12):
         name = random.choice(sorted(header))

@@ -73,7 +73,7 @@ def judge_certificate(model, has_no_bound):
 _SOURCE = "".join(map(inspect.getsource, (judge, judge_stream, judge_certificate)))
 _COSTS = ("1e-300", "1e-30", "1e-8", "1e8", "1e15", "1e30", "1e150", "1e300", "np.inf")
 _NUMBERS = ("1e-300", "1e-150", "1e-40", "1e-30", "1e-8", "1e8", "1e30", "1e40", "1e150", "1e300")
-_OF_NUMBERS = "gamma alpha intercept_scaling margin t0 smoothing sharpness learning_rate"
+_OF_NUMBERS = "gamma alpha intercept_scaling margin t0 sharpness learning_rate"
 _PARAMETERS = {
     **dict.fromkeys(_OF_NUMBERS.split(), _NUMBERS),
     "C": _COSTS,
@@ -84,23 +84,25 @@ _PARAMETERS = {
     "tol": ("1e-300", "1e-12", "0.5"),
     "class_weight": ("'balanced'", "{0: 1e300}", "{0: 1e-300}", "{0: 0.0}", "{0: 1e308, 1: 1e-308}"),
     "solver": (
-        *("'svmstruct'", "'svmstruct-1slack'", "'perceptron'", "'passive-aggressive'", "'lbfgs'", "'published'"),
+        *("'svmstruct'", "'svmstruct-1slack'", "'perceptron'", "'passive-aggressive'", "'cg'", "'published'"),
         *(f"larank.{kind}(tau={tau})" for kind in ("LaRank", "LaSVM") for tau in ("1e-12", "1e8", "1e300")),
         *(f"larank.LaSVM(delta_max={number})" for number in _NUMBERS),
     ),
     "formulation": ("'weston-watkins'", "'one-vs-rest'", "'joint'"),
     "algorithm": ("'sgdqn'", "'svmsgd2'", "'sgd'", "'olbfgs'", "'simple'"),
-    "loss": ("'squared_hinge'", "'log_loss'", "'smoothed_hinge'", "'modified_huber'"),
+    "loss": (
+        *("'squared_hinge'", "'log_loss'", "'smoothed_hinge'", "'modified_huber'"),
+        *(f"larank.SmoothedHinge(width={number})" for number in _NUMBERS),
+    ),
     "stop": ("'gap'", "'violation'"),
     "average": ("True", "False"),
-    "feature_map": ("'kpca'",),
 }
 _KERNELS = ("'rbf'", "'linear'", "'poly'", "'sigmoid'", "'laplacian'", "'chi2'", "'intersection'", "'precomputed'")
 _NOT_OF_STREAMS = {"class_weight", "sharpness", "stop", "tol"}
 _TEXTS = ("SequenceTagger", "SemanticParser", "ConceptLabeler")
 _OTHER_ARGUMENTS = (
     *("X", "y", "kernel", "sample_weight", "Sample weights", "classes", "candidates"),
-    *("MulticlassModel", "label_costs", "time_limit", "cv", "max_iter", "delta_max", "tau"),
+    *("MulticlassModel", "label_costs", "time_limit", "cv", "max_iter", "delta_max", "tau", "width"),
 )
 _ARGUMENTS = re.compile(rf"\b({'|'.join((*_PARAMETERS, *_OTHER_ARGUMENTS))})\b")
 
@@ -116,7 +118,8 @@ def cases(random: Random) -> Iterator[Case]:
 
 
 def _matrix_case(random: Random, name: str, kind: type) -> list[str]:
-    names = inspect.signature(kind).parameters
+    trained = random.choice(("LinearMulticlassSVC", "MulticlassSVC")) if name == "PathSearchCV" else name
+    names = inspect.signature(getattr(larank, trained)).parameters
     given = _given(random, names)
     if "kernel" in names and random.random() < 0.7:
         given["kernel"] = random.choice(_KERNELS)
@@ -130,7 +133,11 @@ def _matrix_case(random: Random, name: str, kind: type) -> list[str]:
     if issubclass(kind, TransformerMixin):
         return [*lines, f"judge(larank.{name}({_call(given)}), X, None)"]
     weights = _weights(random) if "sample_weight" in inspect.signature(kind.fit).parameters else ""
-    made = f"larank.{name}({_call(given)})"
+    if name == "PathSearchCV":
+        del given["time_limit"]
+    made = f"larank.{trained}({_call(given)})"
+    if name == "PathSearchCV":
+        made = f"larank.PathSearchCV({made}, n_jobs=1, time_limit=1.0)"
     streams = hasattr(kind, "partial_fit") and hasattr(kind, "decision_function")
     if streams and not given.keys() & _NOT_OF_STREAMS and "kernel" not in given and random.random() < 0.3:
         lines.append("usual, labels = np.random.RandomState(0).randn(20, X.shape[1]), np.arange(20) % 3")

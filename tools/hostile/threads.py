@@ -16,10 +16,11 @@ _VARIANTS: dict[str, list[str]] = {
     "KernelPerceptron": ["", "average=True", "max_support=9"],
     "LaRankClassifier": ["", "kernel='linear'", "n_jobs=2"],
     "MulticlassSVC": ["", "solver='published'"],
-    "PrimalMulticlassSVC": ["kernel='rbf'"],
     "SequenceTagger": ["", "inference='greedy'", "solver='perceptron', average=True", "constraints=alternate"],
-    "LinearMulticlassSVCCV": ["Cs=[1.0], cv=[[list(range(9)), list(range(9))]]"],
-    "MulticlassSVCCV": ["Cs=[1.0], cv=[[list(range(9)), list(range(9))]]"],
+    "PathSearchCV": [
+        f"larank.{kind}(random_state=0), Cs=[1.0], cv=[[list(range(9)), list(range(9))]]"
+        for kind in ("LinearMulticlassSVC", "MulticlassSVC")
+    ],
     "StructuredSVC": ["larank.MulticlassModel(9)", "larank.MulticlassModel(9), solver='perceptron', average=True"],
 }
 

@@ -180,6 +180,11 @@ def losses_of(F, labels, loss, smoothing, softmax_gamma):
     return values, G
 
 
+def loss_of(model):
+    """The name of the loss of a model, and the width that it has if it is a smoothed hinge."""
+    return ("smoothed_hinge", model.loss.width) if hasattr(model.loss, "width") else (model.loss, 1.0)
+
+
 def objective_of(model, X, labels, costs, label_kernel=None):
     """[primal] (1.1) at the weights of a fitted model, whose W must be in the span of the label kernel."""
     V, b = model.coef_.astype(float), model.intercept_.astype(float)
@@ -187,7 +192,7 @@ def objective_of(model, X, labels, costs, label_kernel=None):
         V, b = np.vstack([-V / 2, V / 2]), np.array([-b[0] / 2, b[0] / 2])
     F = np.asarray(X @ V.T) + b
     inverse = np.eye(len(V)) if label_kernel is None else np.linalg.pinv(label_kernel, hermitian=True)
-    values, _ = losses_of(F, labels, model.loss, model.smoothing, float(model.softmax_gamma))
+    values, _ = losses_of(F, labels, *loss_of(model), float(model.softmax_gamma))
     return 0.5 * np.trace(V.T @ inverse @ V) + costs @ values
 
 

@@ -127,6 +127,13 @@ def test_fitted_attributes_do_not_change_with_the_array_that_was_given(kind):
     np.testing.assert_array_equal(model.transform(new), before)
 
 
+@every_map
+def test_threads_do_not_change_the_features_by_a_bit(kind):
+    some = examples(1200)
+    one, two = (kind(n_components=50, random_state=0, n_jobs=jobs).fit_transform(some) for jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
 # Pivots
 
 

@@ -227,7 +227,7 @@ NOT_FITTED = [
     ({"kinds": {"c": "float"}}, one([1, 2]), ValueError, "kinds must map names of .* 'number', .*; got {'c': 'float'}"),
     ({"kinds": ["c"]}, one([1, 2]), ValueError, "kinds must be a mapping"),
     ({"kinds": {"d": "text"}}, one([1, 2]), ValueError, "kinds must name columns of X, 'c'; got 'd'"),
-    ({"label": 3}, one([1, 2]), ValueError, "label must be the name of a column or None, got 3"),
+    ({"label": 3}, one([1, 2]), ValueError, "label must be the name of a column or None; got 3"),
     ({"label": "Label"}, FRAME, ColumnError, r"label must name a column of X, 'size', 'town', .*; got 'Label'"),
     ({"label": "label"}, FRAME.drop("label"), ColumnError, "got 'label'"),
     ({"label": "label"}, FRAME.rows(), ColumnError, "got 'label'"),

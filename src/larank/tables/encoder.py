@@ -17,7 +17,7 @@ from larank.base import FEATURES, Estimator, absent
 from larank.data.models import persistable
 from larank.data.schema import SchemaError, Scope, instance, several
 from larank.data.tables import ColumnError
-from larank.declare import fitted, parameter
+from larank.declare import ParameterError, fitted, parameter
 from larank.publishing import next_model, of_one_model
 from larank.tables.columns import COLUMNS, KINDS, Column, DroppedColumn, Features
 from larank.tables.frames import Table, table_of
@@ -238,7 +238,7 @@ class TableEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
 
     def _learn(self, table: Table) -> polars.DataFrame:
         """Set the fitted attributes; the table, with numbers where text is plain ones, so that they are read once."""
-        self._check_parameters()
+        declare.check(self)
         if self.label is not None and self.label not in table.frame.columns:
             raise ColumnError(
                 f"label must name a column of X, {_listed(table.frame.columns)}; got {self.label!r}. Leave it away "
@@ -273,15 +273,17 @@ class TableEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(frame.columns, dtype=object)
         return frame
 
-    def _check_parameters(self) -> None:
-        declare.check(self)
+    def _check_together(self) -> None:
+        super()._check_together()
         if self.label is not None and not isinstance(self.label, str):
-            raise ValueError(f"label must be the name of a column or None, got {self.label!r}")
+            raise ParameterError("label", f"must be the name of a column or None; got {self.label!r}")
         if self.kinds is not None and not isinstance(self.kinds, Mapping):
-            raise ValueError(f"kinds must be a mapping from names of columns to kinds, got {self.kinds!r}")
+            raise ParameterError("kinds", f"must be a mapping from names of columns to kinds; got {self.kinds!r}")
         for name, kind in (self.kinds or {}).items():
             if not isinstance(name, str) or kind not in KINDS:
-                raise ValueError(f"kinds must map names of columns to {_listed(KINDS)}; got {{{name!r}: {kind!r}}}")
+                raise ParameterError(
+                    "kinds", f"must map names of columns to {_listed(KINDS)}; got {{{name!r}: {kind!r}}}"
+                )
 
     def _without_label(self, table: Table) -> polars.DataFrame:
         frame = table.frame

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 
-from larank import SGDQNClassifier
+from larank import LinearSGDClassifier
 from larank.ambiguous.meanings import parse_meaning
 from studies.datasets import BINARY, GEOQUERY, SEQUENCES, SMALL, Dataset, is_available, load, load_questions
 from studies.papers import active, concepttables, larank, lasvm, mcsvm, ospas, primal, sdm, selection, sequence, sgdqn
@@ -138,7 +138,7 @@ def test_the_thesis_s_primal_cost_is_half_of_the_library_s_with_twice_its_lambda
     X = random.normal(size=(200, 5))
     y = np.where(X[:, 0] + random.normal(size=200) > 0, 1, -1)
     alpha = 2 * sgdqn.LAMBDA["alpha"]
-    model = SGDQNClassifier("squared_hinge", alpha=alpha, fit_intercept=False, random_state=0).fit(X, y)
+    model = LinearSGDClassifier("squared_hinge", alpha=alpha, fit_intercept=False, random_state=0).fit(X, y)
     assert sgdqn.primal("alpha", Dataset(X, y, X, y), model.coef_) == pytest.approx(model.result_.primal / 2)
 
 

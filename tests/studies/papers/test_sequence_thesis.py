@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from larank import LaRank
 from studies.datasets import FOLDS, SEQUENCES, load_sequences
 from studies.papers import sequence
 from studies.papers.sequence import CHUNKING, LARANK_EXACT, LARANK_GREEDY, OCR, SPEECH, Timing, slope
@@ -62,10 +63,11 @@ def test_parameters_are_those_of_table_5_4(dataset: str):
     assert exact["C"] == greedy["C"] == 0.1
     assert (exact["inference"], greedy["inference"]) == ("exact", "greedy")
     wanted = (10, 1, 5, 10) if dataset == OCR else (5, 1, 1, 2)
-    assert (exact["n_reprocess"], exact["order"], greedy["n_reprocess"], greedy["order"]) == wanted
-    assert sequence._settings(dataset, sequence.PA_GREEDY) == {**greedy, "n_reprocess": 0}
-    assert sequence._settings(dataset, sequence.SVMSTRUCT).items() >= {**exact, "stop": "gap"}.items()
-    assert "n_reprocess" not in sequence._settings(dataset, sequence.PERCEPTRON_EXACT)
+    rounds = [settings["solver"].n_reprocess for settings in (exact, greedy)]
+    assert (rounds[0], exact["order"], rounds[1], greedy["order"]) == wanted
+    assert sequence._settings(dataset, sequence.PA_GREEDY) == {**greedy, "solver": LaRank(n_reprocess=0)}
+    assert sequence._settings(dataset, sequence.SVMSTRUCT) == {**exact, "tol": sequence.BATCH_GAP}
+    assert sequence._settings(dataset, sequence.PERCEPTRON_EXACT)["solver"] == "perceptron"
 
 
 def test_slope_is_one_where_time_is_in_proportion():

@@ -100,6 +100,13 @@ class Option(NamedTuple):
         return self.parameter.form.startswith(("collection of", "sequence of str", "list of str"))
 
     @property
+    def _acts_by_default(self) -> bool:
+        """Whether the default of the option is used unless another option changes it."""
+        if self.within is None or self.owner is None:
+            return not self.parameter.is_required
+        return str(self.within.default).replace("-", "") == self.owner.__name__.lower()
+
+    @property
     def has_text(self) -> bool:
         """Whether a text can be the value."""
         if self.parameter.name in _OMITTED:
@@ -129,7 +136,7 @@ class Option(NamedTuple):
         option = typer.Option(
             spelled,
             help=_first_sentence(self.parameter, known),
-            show_default=False if default is None or self.parameter.is_required else _text(default),
+            show_default=_text(default) if self._acts_by_default and default is not None else False,
             **settings,
         )
         return inspect.Parameter(

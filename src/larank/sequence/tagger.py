@@ -743,14 +743,10 @@ class SequenceTagger(Stopping, Threaded, Seeded, Estimator):
 
     # ---- Checks ----
 
-    _UNUSED_SWITCHES = ("operations", "tau", "forget")
+    _UNUSED_SWITCHES = ("schedule", "operations", "tau", "forget")
 
     def _check_together(self) -> None:
         super()._check_together()
-        if isinstance(self.solver, LaRank) and self.solver.schedule == "adaptive":
-            raise ParameterError(
-                "solver", f"must have schedule='fixed', the only one of this estimator; got {self.solver!r}"
-            )
         if self.tol is not None:
             self._check_reaches_gap(self.tol)
         if self.label_costs is not None and self.solver == "perceptron":

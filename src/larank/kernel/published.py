@@ -28,32 +28,31 @@ class Published(Value):
     """The solver of Crammer and Singer (2001), round by round."""
 
     row_solver: Literal["fixed-point", "exact"] = parameter(
-        "How the reduced problem of an example is solved: by figure 3 of the paper, or to the end.",
+        'How the reduced problem of an example is solved. "fixed-point" is the iterative solver of the paper (figure '
+        '3), "exact" is the closed-form solution.',
         default="fixed-point",
     )
     selection: Literal["cycle", "kkt"] = parameter(
-        "The example with the largest violation, or all of them in turn. The latter never ends of its own accord.",
+        'Which example is optimised next. "kkt" takes the one with the largest violation of its optimality condition; '
+        '"cycle" takes all in turn and stops only at `max_iter`.',
         default="kkt",
     )
     active_set: bool = parameter(
-        "Look among the examples that have coefficients first, and at all others only when none of them is left. "
-        'Needs ``selection="kkt"``.',
+        "Whether to search the examples with non-zero coefficients first, and all others only when none of them "
+        'violates its condition. Needs ``selection="kkt"``.',
         default=True,
     )
     cooling: Literal["none", "exponential", "linear", "logarithmic"] = parameter(
-        "How the accuracy falls from 0.999 to `epsilon` round by round. Needs the active set.",
+        "Schedule that lowers the tolerance from 0.999 to `epsilon` round by round. Needs ``active_set=True``.",
         default="logarithmic",
     )
     epsilon: float = parameter(
-        "Training ends when no example violates its optimality condition by as much. It is in units of the margin, "
-        "and half of it is the accuracy of the fixed-point algorithm.",
+        "Largest violation of optimality conditions at which training ends, in units of the margin. Half of it is the "
+        "accuracy of the fixed-point solver.",
         default=0.1,
         above=0,
     )
-    cache: bool = parameter(
-        "Keep rows of kernel values, as far as the memory limit allows.",
-        default=True,
-    )
+    cache: bool = parameter("Whether to keep rows of kernel values within the memory limit.", default=True)
 
     def _check_together(self) -> None:
         if self.active_set and self.selection == "cycle":

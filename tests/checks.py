@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone, is_classifier
 from sklearn.metrics.pairwise import rbf_kernel
 
 import larank
@@ -203,8 +203,8 @@ VARIANTS = {
         "published": ({"solver": "published"}, _multiclass("crammer-singer")),
     },
     "PathSearchCV": {
-        "": ({"estimator": larank.LinearMulticlassSVC(random_state=0), "Cs": [1.0], "cv": 3}, None),
-        "kernel": ({"estimator": larank.MulticlassSVC(gamma=GAMMA), "Cs": [1.0], "cv": 3}, None),
+        "": ({"estimator": larank.LinearMulticlassSVC(), "Cs": [1.0], "cv": 3}, None),
+        "kernel": ({"estimator": larank.MulticlassSVC(), "Cs": [1.0], "cv": 3}, None),
     },
     "PivotedCholeskyMap": {
         "": ({}, None),
@@ -231,7 +231,7 @@ VARIANTS = {
     "TrackingSVC": {"": ({}, _one_vs_rest(bias=False))},
 }
 # The variants that read examples and kernel values by code of their own; others share what the first variant runs.
-READERS = {"KernelPCAMap-basis", "MulticlassSVC-published", "PivotedCholeskyMap-greedy"}
+READERS = {"KernelPCAMap-basis", "MulticlassSVC-published", "PathSearchCV-kernel", "PivotedCholeskyMap-greedy"}
 IS_NIGHTLY = settings.get_current_profile_name() == "nightly"
 # What a subclass fixes must not be taken for the default.
 UNUSUAL = {"C": 0.5, "class_weight": {0: 2.0, 1: 1.0, 2: 0.5}, "max_iter": 3, "random_state": 3}
@@ -257,15 +257,22 @@ class Case:
         return self.estimator.__name__ + (f"-{self.variant}" if self.variant else "")
 
     def make(self, **parameters):
-        alike = {name: value for name, value in ALIKE.items() if name in self.names}
-        for one, several in (("C", "Cs"), ("gamma", "gammas")):
-            if one in parameters and self.takes(several):  # a search with one candidate
-                parameters[several] = [parameters.pop(one)]
-        return self.estimator(**{**alike, **self.parameters, **parameters})
+        parameters = {name: value for name, value in ALIKE.items() if self.takes(name)} | self.parameters | parameters
+        if self.is_search and "C" in parameters:  # one candidate
+            parameters["Cs"] = [parameters.pop("C")]
+        own = {name: parameters.pop(name) for name in [*parameters] if name in self.names}
+        if self.is_search:  # other parameters are those of the estimator that it trains
+            own["estimator"] = clone(own["estimator"]).set_params(**parameters)
+        return self.estimator(**own)
 
     def make_of_coefficients(self, **parameters):
         """One whose scores are those of its coefficients, and not of an average of weights."""
         return self.make(**({"average": False} if self.takes("average") else {}), **parameters)
+
+    def set(self, model, **parameters):
+        """Set parameters of a model, or of the estimator that a search trains."""
+        own = {name if name in self.names else f"estimator__{name}": value for name, value in parameters.items()}
+        return model.set_params(**own)
 
     @property
     def names(self):
@@ -273,7 +280,9 @@ class Case:
         return names_of(self.estimator)
 
     def takes(self, *parameters):
-        return all(name in self.names for name in parameters)
+        """Whether these are parameters of its constructor, or of the estimator that a search trains."""
+        names = {*self.names, *(names_of(type(self.parameters["estimator"])) if self.is_search else ())}
+        return names.issuperset(parameters)
 
     def passes(self, argument, method="fit"):
         """Whether a method takes an argument."""
@@ -317,7 +326,8 @@ class Case:
     @property
     def has_support(self):
         """Whether the model says which examples it is made of."""
-        return self.is_classifier and self.estimator not in (larank.LinearSGDClassifier, larank.PrimalMulticlassSVC)
+        without = larank.LinearSGDClassifier, larank.PathSearchCV, larank.PrimalMulticlassSVC
+        return self.is_classifier and self.estimator not in without
 
     @property
     def has_one_function(self):
@@ -330,8 +340,13 @@ class Case:
 
     @property
     def is_search(self):
-        """Whether it trains many models; what ends a search early is in `test_crossvalidation.py`."""
-        return self.takes("cv")
+        """Whether it trains many models; what ends a search early is in `test_search.py`."""
+        return "cv" in self.names
+
+    @property
+    def converges(self):
+        """Whether it trains to a tolerance unless asked otherwise."""
+        return self.is_search or declare.defaults(self.estimator).get("tol") is not None
 
     @property
     def can_be_endless(self):
@@ -372,7 +387,7 @@ class Case:
             return self.make(solver=endless, max_iter=10**9, **parameters)
         if self.estimator is larank.LinearMulticlassSVC:  # rounding alone violates optimality by more
             return self.make(stop="violation", tol=1e-300, max_iter=10**9, **{"C": 100.0, **parameters})
-        if declare.defaults(self.estimator).get("tol") is not None:  # it ends, but not with the first block
+        if self.converges:  # it ends, but not with the first block
             return self.make(tol=1e-9, max_iter=10**9, **parameters)
         return self.make(max_iter=10**9, **parameters)
 
@@ -439,7 +454,8 @@ transformers = those(lambda case: case.is_transformer)
 classifiers = those(lambda case: case.is_classifier)
 of_matrices = those(lambda case: case.takes_matrices)
 of_kernels = those(lambda case: case.has_kernel)
-kernel_machines = those(lambda case: case.has_kernel and case.has_support)
+kernel_machines = those(lambda case: case.has_kernel and case.is_classifier)
+of_support = those(lambda case: case.has_kernel and case.has_support)
 streams = those(lambda case: case.streams)
 classifier_streams = those(lambda case: case.streams and case.is_classifier)
 kernel_streams = those(lambda case: case.streams and case.has_kernel)
@@ -461,6 +477,16 @@ def properties(kind):
     """Return the names of the fitted attributes that are properties, such as the weights of taggers."""
     found = dict(inspect.getmembers(kind, lambda member: isinstance(member, property)))
     return [name for name in found if name[-1] == "_" != name[0]]
+
+
+def chosen(model):
+    """Return the model that a search has chosen, or the model itself."""
+    return getattr(model, "best_estimator_", model)
+
+
+def parameters_of(model):
+    """Return the parameters, with those of an estimator in place of the estimator."""
+    return {name: value for name, value in model.get_params().items() if not isinstance(value, BaseEstimator)}
 
 
 def scores(model, X):
@@ -502,6 +528,7 @@ def assert_same_result(one, other):
     """Certificates that differ in nothing but time; that of a transformer is one of its attributes."""
     if isinstance(one, TransformerMixin):
         return
+    one, other = chosen(one), chosen(other)
     for name in ("solver", "status", "primal", "dual", "violation", "iterations", "kernel_values", "operations"):
         left, right = getattr(one.result_, name), getattr(other.result_, name)
         assert left == right or (left != left and right != right), name
@@ -529,9 +556,10 @@ def assert_valid(model, X, y):
         assert np.isfinite(f).all()
         best = (f > 0).astype(int) if f.ndim == 1 else f.argmax(axis=1)
         np.testing.assert_array_equal(predicted, model.classes_[best])
-    if model.result_.has_objective:
-        assert np.isfinite([model.result_.primal, model.result_.dual]).all()
-        assert model.result_.gap >= -1e-9 * abs(model.result_.primal)
+    result = chosen(model).result_
+    if result.has_objective:
+        assert np.isfinite([result.primal, result.dual]).all()
+        assert result.gap >= -1e-9 * abs(result.primal)
 
 
 def assert_certified(case, model, labels, costs=1.0, values=None, close=1e-9):
@@ -588,9 +616,11 @@ def wrong_values(kind, name):
     wanted, values = [], []
     for alternative in each.accepted.alternatives:
         if isinstance(alternative, declare.Number):
+            wanted.append("a finite number")
             bounds = (alternative.least - 1, alternative.above, alternative.below, 2 * alternative.most)
             values += [*_NO_NUMBERS, *(bound for bound in bounds if np.isfinite(bound))]
         elif isinstance(alternative, declare.Whole):
+            wanted.append("an integer")
             values += [alternative.least - 1, alternative.most + 1, 2.5, "9", True]
         elif not isinstance(alternative, declare.Nothing):
             wanted.append(_BY_ALTERNATIVE[type(alternative)](alternative)[0])
@@ -636,7 +666,7 @@ NEEDS_ALL_EXAMPLES = [
     ({"selection": larank.kernel.selection.Random(5)}, r"with selection=Random\(.*selection must be 'random'"),
     ({"early_stopping": True}, "with early_stopping=True, because it makes one pass; early_stopping must be False"),
     ({"sharpness": 1.0, "max_iter": 2}, "with sharpness=1.0, which weighs .*sharpness must be 0"),
-    ({"solver": "svmstruct"}, "with solver='svmstruct', which needs all examples .* must be 'larank' or 'perceptron'"),
+    ({"solver": "svmstruct"}, "with solver='svmstruct', which needs all examples .* must be 'larank', 'perceptron' or"),
 ]
 # What a stream began with cannot change.
 FIXED = {
@@ -652,6 +682,7 @@ FIXED = {
     "margin": 0.5,
     "max_support": 7,
     "n_steps": 3,
+    "n_reprocess": 3,
 }
 
 

@@ -260,8 +260,12 @@ class Case:
         parameters = {name: value for name, value in ALIKE.items() if self.takes(name)} | self.parameters | parameters
         if self.is_search and "C" in parameters:  # one candidate
             parameters["Cs"] = [parameters.pop("C")]
+        return self.made(**parameters)
+
+    def made(self, **parameters):
+        """Return the estimator with these parameters, some of which may be those of the estimator that it trains."""
         own = {name: parameters.pop(name) for name in [*parameters] if name in self.names}
-        if self.is_search:  # other parameters are those of the estimator that it trains
+        if self.is_search:
             own["estimator"] = clone(own["estimator"]).set_params(**parameters)
         return self.estimator(**own)
 

@@ -35,6 +35,7 @@ from larank.linear.sdm import LinearMulticlassSVC
 from larank.linear.sdmcv import WarmSearch
 from larank.publishing import next_model
 from larank.training import Interrupt, first_interrupt, progress_for
+from larank.validation import on_host
 
 
 def _searchable(name: str, value: Any) -> None:
@@ -221,7 +222,7 @@ class PathSearchCV(MetaEstimatorMixin, ScoringClassifier):  # type: ignore[misc]
         is_linear = isinstance(self.estimator, LinearMulticlassSVC)
         kind: Callable[..., Search] = WarmSearch if is_linear else SharedSearch
         request = Request(self.estimator, self.gammas, self.cv, self.time_limit, threads, interrupt)
-        search = kind(request, X, y, sample_weight)
+        search = kind(request, X, y, on_host("sample_weight", sample_weight))
         self.Cs_, self.n_splits_ = costs_of(self.Cs), len(search.folds)
         n_gammas = 1
         if search.gammas is not None:

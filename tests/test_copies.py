@@ -10,8 +10,8 @@ import larank
 from checks import CASES
 
 N, FEW, MANY = 12000, 10, 90
-SEARCHES = {larank.LinearMulticlassSVCCV, larank.MulticlassSVCCV}
-"""Searches copy the training examples of their folds."""
+SEARCHES = {larank.PathSearchCV}
+"""A search copies the training examples of its folds."""
 SLOW = {larank.TrackingSVC}
 """`TrackingSVC` is slow on so many rows. It takes its kernel values from the providers of `LaSVMClassifier`."""
 WIDE_BLOCKS = {larank.MulticlassSVC, larank.PrimalMulticlassSVC}
@@ -46,13 +46,13 @@ PAIRS = [
     for layout in LAYOUTS
     if layout == "float64"
     or (layout == "csr" and kind not in WIDE_BLOCKS)
-    or kind in (larank.LaRankClassifier, larank.LinearMulticlassSVC, larank.SGDQNClassifier)
+    or kind in (larank.LaRankClassifier, larank.LinearMulticlassSVC, larank.LinearSGDClassifier)
 ]
 
 
 def peaks(case, X, y):
     """Return the bytes that Python and NumPy allocate at most in training and in prediction."""
-    model, found = case.make(**({"epochs": 1} if case.takes("epochs") else {})), []
+    model, found = case.make(**({} if case.converges or case.is_transformer else {"max_iter": 1})), []
     for call in (lambda: model.fit(X, y), lambda: (model.transform if case.is_transformer else model.predict)(X)):
         tracemalloc.start()
         try:

@@ -23,14 +23,7 @@ WEIGHTS = np.where(np.arange(60) % 5 == 0, 4.0, 0.5)
 ON_DEVICE = strict.Device("device1")
 of_arrays = readers(lambda case: case.takes_matrices or case.takes_tables)
 weighted = readers(lambda case: case.is_classifier and case.weighs)
-searches = pytest.mark.parametrize(
-    "search",
-    [
-        larank.LinearMulticlassSVCCV(Cs=[0.01, 1.0], cv=3, random_state=0),
-        larank.MulticlassSVCCV(Cs=[0.01, 1.0], gammas=[0.4], cv=3, random_state=0),
-    ],
-    ids=lambda search: type(search).__name__,
-)
+searches = those(lambda case: case.is_search)
 
 
 @pytest.fixture(params=[False, True], ids=["no dispatch", "dispatch"])
@@ -69,8 +62,8 @@ def test_arrays_of_another_library_are_taken_and_answered_with_numpy(case):
 @pytest.mark.usefixtures("dispatch")
 def test_validation_examples_may_be_arrays_of_another_library(case):
     arrays = strict.asarray(X[40:]), strict.asarray(y[40:])
-    model = case.make(epochs=2).fit(X[:40], y[:40], validation=arrays)
-    expected = case.make(epochs=2).fit(X[:40], y[:40], validation=(X[40:], y[40:]))
+    model = case.make(max_iter=2).fit(X[:40], y[:40], validation=arrays)
+    expected = case.make(max_iter=2).fit(X[:40], y[:40], validation=(X[40:], y[40:]))
     errors = [[point.error for point in each.result_.history] for each in (model, expected)]
     assert errors[0] == errors[1]
 
@@ -97,11 +90,11 @@ def test_a_tagger_takes_features_and_weights_of_another_library():
         larank.SequenceTagger().fit((strict.asarray(X, device=ON_DEVICE), lengths), y)
 
 
-@those(lambda case: case.takes("cost_matrix"))
+@those(lambda case: case.is_classifier and case.takes("label_costs"))
 def test_costs_may_be_an_array_of_another_library(case):
     costs = np.where(np.eye(3) == 1, 0.0, [[1.0], [2.0], [3.0]])
-    found = case.make(cost_matrix=strict.asarray(costs)).fit(X, y)
-    assert_same_model(found, case.make(cost_matrix=costs).fit(X, y))
+    found = case.make(label_costs=strict.asarray(costs)).fit(X, y)
+    assert_same_model(found, case.make(label_costs=costs).fit(X, y))
 
 
 @pytest.mark.usefixtures("dispatch")
@@ -229,7 +222,7 @@ def test_requested_weights_reach_training_and_score_through_pipelines_and_search
     model = Pipeline([("same", FunctionTransformer()), ("model", asked)]).fit(X, y, sample_weight=WEIGHTS)
     np.testing.assert_array_equal(model.decision_function(X), expected.decision_function(X))
     assert model.score(X, y, sample_weight=WEIGHTS) == expected.score(X, y, WEIGHTS)
-    search = GridSearchCV(asked, {"random_state": [0]} if case.takes("random_state") else {}, cv=2)
+    search = GridSearchCV(asked, {}, cv=2)
     search.fit(X, y, sample_weight=WEIGHTS)
     np.testing.assert_array_equal(search.decision_function(X), expected.decision_function(X))
 
@@ -244,50 +237,48 @@ def test_weights_that_were_not_requested_are_refused(case):
 @those(lambda case: case.passes("validation") and case.passes("sample_weight"))
 @pytest.mark.usefixtures("routing")
 def test_other_arguments_of_fit_are_routed_too(case):
-    asked = case.make(epochs=2).set_fit_request(validation=True)
+    asked = case.make(max_iter=2).set_fit_request(validation=True)
     model = Pipeline([("model", asked)]).fit(X[:40], y[:40], validation=(X[40:], y[40:]))
     assert any(point.error is not None for point in model[-1].result_.history)
 
 
 @searches
 @pytest.mark.usefixtures("routing")
-def test_a_search_scores_with_weights_unless_its_scorer_refuses_them(search):
+def test_a_search_scores_with_weights_unless_its_scorer_refuses_them(case):
     scorer = make_scorer(accuracy_score)
     requests = {"": scorer}
     for wish in (True, False):
         requests[str(wish)] = make_scorer(accuracy_score).set_score_request(sample_weight=wish)
     found = {
-        wish: sklearn.clone(search).set_params(scoring=scorer).fit(X, y, sample_weight=WEIGHTS).scores_
+        wish: case.make(Cs=[0.01, 1.0], scoring=scorer).fit(X, y, sample_weight=WEIGHTS).scores_
         for wish, scorer in requests.items()
     }
     np.testing.assert_array_equal(found["True"], found[""])
-    counts = np.asarray(found["False"]) * 20  # of the 20 examples that each of three folds holds out
+    counts = found["False"] * 20  # of the 20 examples that each of three folds holds out
     np.testing.assert_allclose(counts, counts.round())
     assert not np.array_equal(found["True"], found["False"])
     other = make_scorer(accuracy_score).set_score_request(sample_weight="mine")
     with pytest.raises(
         ValueError, match=r"scoring requests the metadata 'mine'.*set_score_request\(sample_weight=True"
     ):
-        sklearn.clone(search).set_params(scoring=other).fit(X, y, sample_weight=WEIGHTS)
+        case.make(scoring=other).fit(X, y, sample_weight=WEIGHTS)
 
 
 @searches
-def test_a_search_takes_scorers_whose_function_takes_no_weights(search):
+def test_a_search_takes_scorers_whose_function_takes_no_weights(case):
     def right(true, predicted):
         return float((true == predicted).mean())
 
-    search = sklearn.clone(search).set_params(scoring=make_scorer(right)).fit(X, y, sample_weight=WEIGHTS)
-    counts = np.asarray(search.scores_) * 20
+    counts = case.make(scoring=make_scorer(right)).fit(X, y, sample_weight=WEIGHTS).scores_ * 20
     np.testing.assert_allclose(counts, counts.round())
 
 
 @searches
-def test_a_splitter_that_needs_groups_is_refused_with_the_way_out(search):
-    search = sklearn.clone(search).set_params(cv=GroupKFold(3))
+def test_a_splitter_that_needs_groups_is_refused_with_the_way_out(case):
     with pytest.raises(ValueError, match=r"groups.*give its pairs of rows instead, cv=list\(splitter\.split\("):
-        search.fit(X, y)
+        case.make(cv=GroupKFold(3)).fit(X, y)
     groups = np.arange(60) // 6
-    search.set_params(cv=list(GroupKFold(3).split(X, y, groups))).fit(X, y)
+    case.make(cv=list(GroupKFold(3).split(X, y, groups))).fit(X, y)
 
 
 # Callbacks
@@ -336,11 +327,11 @@ def test_callbacks_of_a_pipeline_are_called_around_fit_and_leave_the_model(case)
     assert_same_model(model, case.make().fit(some, labels))
 
 
-@those(lambda case: str(case) in ("LaRankClassifier", "MulticlassSVCCV"))
+@those(lambda case: str(case) in ("LaRankClassifier", "PathSearchCV-kernel"))
 def test_callbacks_of_a_search_are_called_for_each_training(case):
     pytest.importorskip("sklearn.callback")
     recorder = Recorder()
-    search = GridSearchCV(case.make(), {"random_state": [0, 1]}, cv=2).set_callbacks(recorder)
+    search = GridSearchCV(case.make(), {"verbose": [0, False]}, cv=2).set_callbacks(recorder)
     with pytest.warns(UserWarning, match=f"The estimator {case.estimator.__name__} does not support callbacks"):
         search.fit(X, y)
     assert recorder.called.count("end candidate-split-evaluation") == 4

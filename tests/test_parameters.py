@@ -241,10 +241,11 @@ def test_a_value_that_is_not_accepted_is_named_with_the_parameter(kind):
             "sharpness must be 0 unless there are several passes.* Set max_iter=20",
         ),
         (larank.AmbiguousClassifier(sharpness=1.0, tol=0.1, max_iter=5), "sharpness must be 0 unless .* tol=None"),
-        (
-            larank.KernelPerceptron(C=1.0) if False else larank.TrackingSVC(C=math.inf),
-            "C must be .*got inf. Use a large",
-        ),
+        (larank.TrackingSVC(C=math.inf), "C must be .*got inf. Use a large"),
+        (larank.LaRank(operations=("old",)), r"operations must contain 'new'; got \('old',\)"),
+        (larank.LaRank(operations=()), r"operations must contain 'new'; got \(\)"),
+        (larank.LaRank(operations=3), r"operations must be a collection of .*; got 3"),
+        (larank.LaRank(operations=iter(("new", "old"))), "operations must be a collection"),
     ],
 )
 def test_what_is_refused_is_told_with_the_values_and_what_to_do(model, said):

@@ -21,7 +21,7 @@ ROOMS = ("src", "core", "docs", "examples", "README.md", "CONTRIBUTING.md", "SEC
 
 WORDS = {
     r"\b(that|those|the one) of\b": "name the noun again",
-    r"\b(is|are) none\b|\bthere is none\b": "does not exist; is not an X",
+    r"\b(is|are) (?-i:none)\b": "does not exist; is not an X",
     r"\b(would|will) do\b": "is sufficient, is accepted",
     r"\ball the same\b": "still",
     r"\bbut for\b": "except",

@@ -207,7 +207,7 @@ def test_describe_tells_everything_but_the_arrays(file):
     save(toy({"C": 2.0, "options": {"ham": 2}}, support_vectors_=sp.csr_matrix(np.eye(4))), file)
     description = describe(file)
     assert description["class"] == "Toy"
-    assert description["format_version"] == 2
+    assert description["format_version"] == 3
     assert description["parameters"] == {"C": 2.0, "options": {"ham": 2}, "random_state": None}
     assert description["attributes"]["coef_"] == ArrayInfo("float32", (2, 3))
     assert description["attributes"]["support_vectors_"] == ArrayInfo("float64", (4, 4))
@@ -311,8 +311,8 @@ def refused(path, content, message, functions=(load, describe)):
             function(path)
 
 
-DEEP = {"format": "larank-model", "format_version": 2, "library_version": "0", "class": "Toy", "parameters": {}}
-OLDER = {**DEEP, "format_version": 1, "attributes": {"coef_": {"$array": "coef_"}}}
+DEEP = {"format": "larank-model", "format_version": 3, "library_version": "0", "class": "Toy", "parameters": {}}
+OLDER = {**DEEP, "format_version": 2, "attributes": {"coef_": {"$array": "coef_"}}}
 
 
 def nested(depth):
@@ -332,7 +332,7 @@ def nested(depth):
         (to_bytes({"weight": np.zeros(3)}, metadata={"format": "pt"}), "not a larank model"),
         (
             to_bytes({"coef_": np.zeros(3)}, metadata={"larank": json.dumps(OLDER)}),
-            "by an older build of larank, in format version 1 without a digest",
+            "by an older build of larank, in format version 2 without a digest",
         ),
         (nested(3000), r"model\.larank"),
         (nested(100_000), r"model\.larank"),
@@ -367,8 +367,8 @@ def test_every_flipped_bit_is_refused(file):
 
 
 def test_a_newer_format_says_which_version_is_read(file):
-    changed(file, toy(), lambda description, arrays: description.update(format_version=3))
-    refused(file, file.read_bytes(), r"format version 3; larank \S+ reads version 2")
+    changed(file, toy(), lambda description, arrays: description.update(format_version=4))
+    refused(file, file.read_bytes(), r"format version 4; larank \S+ reads version 3")
 
 
 @pytest.mark.parametrize(

@@ -217,8 +217,9 @@ def _check_version(description: Mapping[str, Any], path: PathLike, form: Format,
     if type(found) is not int or not 1 <= found <= form.version:
         raise ModelFileError(f"{path} has format version {found!r}; {ours}")
     if found < form.version or not has_digest:
+        lacks = "" if has_digest else " without a digest"
         raise ModelFileError(
-            f"{path} was written by an older build of larank, in format version {found} without a digest; {ours} "
+            f"{path} was written by an older build of larank, in format version {found}{lacks}; {ours} "
             f"only. Train again and write the {form.kind.rpartition(' ')[2]} again"
         )
 

@@ -44,7 +44,7 @@ from larank.publishing import one_model
 from larank.sparse import csr_of
 
 _SAVED = "larank.save writes fitted estimators of larank and pipelines of them"
-_FORMAT = arrayfile.Format("larank-model", 2)
+_FORMAT = arrayfile.Format("larank-model", 3)
 _TEXT_OR_OBJECTS = re.compile(r"[<>|=]?U\d{1,9}|\|?O")
 _MOST_POINTS = 200_000  # points of a history in a file
 _MOST_CHARACTERS = 1_000_000  # characters in the text of all parameters of an estimator

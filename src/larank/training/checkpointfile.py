@@ -34,7 +34,7 @@ from larank.declare import values_of
 State = Mapping[str, Any]
 """Plain values, arrays, and lists and dicts of them."""
 
-_FORMAT = arrayfile.Format("larank-checkpoint", 3)
+_FORMAT = arrayfile.Format("larank-checkpoint", 4)
 _MAY_DIFFER = ("time_limit", "max_iter", "n_jobs", "verbose", "on_interrupt")  # from the run that is gone on with
 _MOST_OF_TIME = 0.02  # that checkpoints take
 _SENSELESS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)

@@ -1,4 +1,4 @@
-"""What the linear estimators promise beyond the generic suite: warm starts, extreme numbers, the search over costs."""
+"""What the linear estimators promise beyond the generic suite: warm starts and extreme numbers."""
 
 import pickle
 
@@ -8,13 +8,10 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold
 
 from checks import clouds
-from larank import LinearMulticlassSVC, PathSearchCV, PrimalMulticlassSVC, TrainingWarning
+from larank import LinearMulticlassSVC, PrimalMulticlassSVC, TrainingWarning
 from larank.data import models
-from references import optima
 
 X, y = load_iris(return_X_y=True)
 X = X / X.max(axis=0)
@@ -86,51 +83,3 @@ def test_training_that_ends_early_names_the_features_that_are_too_large(kind, fo
     too_large = rf"slow training down: {name} \(about [\d.e+]+\); scale X, as larank.TableEnc"
     with pytest.warns(TrainingWarning, match=too_large):
         model.fit(form(X), y)
-
-
-CS = [0.01, 0.3, 10.0]
-TIGHT = {"tol": 1e-9, "max_iter": 10**6, "random_state": 0}
-X4, y4 = clouds(120, 4, seed=1)
-
-
-@pytest.mark.parametrize("formulation", optima.FORMULATIONS)
-@pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize(("form", "class_weight"), [(np.asarray, "balanced"), (sparse.csr_matrix, None)])
-def test_the_scores_are_those_of_separate_fits(formulation, classes, form, class_weight):
-    some, labels, weight = form(X4), y4 % classes, np.random.default_rng(0).choice([0.0, 0.5, 2.0], len(y4))
-    options = {**TIGHT, "class_weight": class_weight, "formulation": formulation}
-    model = PathSearchCV(LinearMulticlassSVC(**options), Cs=CS, cv=3).fit(some, labels, weight)
-    for fold, (train, test) in enumerate(StratifiedKFold(3).split(X4, labels)):
-        for place, C in enumerate(CS):
-            single = LinearMulticlassSVC(C=C, **options).fit(some[train], labels[train], weight[train])
-            score = single.score(some[test], labels[test], weight[test])
-            assert model.scores_[fold, place] == pytest.approx(score, abs=1e-12)
-    single = LinearMulticlassSVC(**model.best_params_, **options).fit(some, labels, weight)
-    np.testing.assert_allclose(model.decision_function(some), single.decision_function(some), atol=1e-2)
-
-
-def test_it_finds_what_a_grid_search_finds():
-    estimator, options = LinearMulticlassSVC(**TIGHT), {"cv": 4, "scoring": "f1_macro"}
-    search = GridSearchCV(estimator, {"C": CS}, **options).fit(X4, y4)
-    for jobs in (1, 2):
-        model = PathSearchCV(estimator, Cs=CS[::-1], n_jobs=jobs, **options).fit(X4, y4)
-        assert model.best_score_ == pytest.approx(search.best_score_)
-        found = search.cv_results_["mean_test_score"][::-1]
-        np.testing.assert_allclose(model.scores_.mean(axis=0), found, atol=1e-12)
-
-
-def test_a_class_that_a_fold_lacks_is_never_predicted_there():
-    folds = PredefinedSplit(np.where(y4 == 3, 0, np.arange(len(y4)) // 4 % 2 + 1))
-    model = PathSearchCV(LinearMulticlassSVC(), Cs=[1.0], cv=folds).fit(X4, y4)
-    assert model.scores_[0, 0] == 0
-    assert (model.scores_[1:] > 0.5).all()
-    with pytest.raises(ValueError, match=r"cv must leave examples of at least two classes .*got \[1\] in fold 0"):
-        PathSearchCV(LinearMulticlassSVC(), cv=PredefinedSplit(y4 % 2)).fit(X4, y4 % 2)
-
-
-def test_without_a_refit_there_is_a_choice_and_no_model():
-    model = PathSearchCV(LinearMulticlassSVC(), Cs=3, cv=3, refit=False).fit(X4, y4)
-    np.testing.assert_allclose(model.Cs_, [0.01, np.sqrt(10), 1000])
-    assert model.best_params_["C"] in model.Cs_
-    with pytest.raises(NotFittedError):
-        model.predict(X4)

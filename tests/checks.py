@@ -453,7 +453,6 @@ def readers(condition=lambda case: True):
 
 
 every_estimator = those()
-solvers = those(lambda case: not case.is_transformer)
 transformers = those(lambda case: case.is_transformer)
 classifiers = those(lambda case: case.is_classifier)
 of_matrices = those(lambda case: case.takes_matrices)

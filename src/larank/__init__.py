@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from larank.ambiguous.concepts import ConceptLabeler
     from larank.ambiguous.parser import SemanticParser
     from larank.data.models import load, save
+    from larank.declare import ParameterError
     from larank.kernel.exact import MulticlassSVC
     from larank.kernel.huller import HullerClassifier
     from larank.kernel.larank import LaRankClassifier
@@ -57,6 +58,7 @@ __all__ = [
     "MemoryLimitError",
     "MulticlassModel",
     "MulticlassSVC",
+    "ParameterError",
     "PathSearchCV",
     "PivotedCholeskyMap",
     "PrimalMulticlassSVC",
@@ -103,6 +105,7 @@ _HOME = {
     "MemoryLimitError": "larank._core",
     "MulticlassModel": "larank.structured.multiclass",
     "MulticlassSVC": "larank.kernel.exact",
+    "ParameterError": "larank.declare",
     "PathSearchCV": "larank.search",
     "PivotedCholeskyMap": "larank.maps",
     "PrimalMulticlassSVC": "larank.linear.primal",

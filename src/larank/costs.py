@@ -41,7 +41,7 @@ def checked_label_costs(
             delta[columns[pair[0]], columns[pair[1]]] = as_float(cost)
     else:
         try:
-            delta = np.asarray(label_costs, dtype=np.float64)
+            delta = np.ascontiguousarray(label_costs, dtype=np.float64)
         except (TypeError, ValueError):
             raise ParameterError(
                 "label_costs", f"must be a mapping, an array of numbers or None; got {label_costs!r}"

@@ -171,13 +171,15 @@ def demand(name: str, value: Any, *alternatives: Alternative) -> None:
     """Raise a ParameterError unless one of the alternatives accepts the value."""
     wanted = AnyOf(alternatives)
     if not wanted.accepts(value):
-        hint = ". Use a large number instead" if as_float(value) == math.inf else ""
+        is_number = any(isinstance(each, Number) for each in alternatives)
+        hint = ". Use a large number instead" if is_number and as_float(value) == math.inf else ""
         raise ParameterError(name, f"must be {wanted}; got {value!r}{hint}")
 
 
 def as_float(value: Any) -> float:
-    """Return a real number as a float, and NaN for anything else or a number too large for a float."""
-    if not isinstance(value, Real) or isinstance(value, bool):
+    """Return a number of Python or NumPy as a float, and NaN for anything else or a number too large for a float."""
+    is_number = isinstance(value, float | Integral) or (isinstance(value, Real) and hasattr(value, "dtype"))
+    if not is_number or isinstance(value, bool):
         return math.nan
     try:
         return float(value)
@@ -333,6 +335,11 @@ class Declared:
         for base in reversed(cls.__mro__[1:]):
             found.update(vars(base).get("_own_parameters", {}))
         own = {name: value for name, value in vars(cls).items() if isinstance(value, _Declaration)}
+        for name in found.keys() & vars(cls).keys() - own.keys():
+            if not hasattr(vars(cls)[name], "__get__"):
+                raise TypeError(
+                    f"{cls.__name__}.{name} = {vars(cls)[name]!r} has no effect; use parameter(...) of larank.declare"
+                )
         for name in own:
             delattr(cls, name)
         cls._own_parameters = {
@@ -354,9 +361,12 @@ class Value(Declared):
     """An immutable object that is made of its parameters: the switches of one algorithm."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in vars(self):
+        if name in vars(self) or name not in self._parameters:
             raise AttributeError(f"{type(self).__name__} cannot be changed; make another one")
         super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} cannot be changed; make another one")
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)

@@ -44,7 +44,7 @@ from larank.data.schema import (
 )
 from larank.declare import LARGEST_COUNT, fitted, parameter
 from larank.docstrings import with_paragraphs
-from larank.parameters import Kernelized, not_zero
+from larank.parameters import Kernelized, not_zero, seed
 from larank.publishing import next_model, of_one_model
 from larank.validation import validated
 
@@ -102,6 +102,7 @@ class KernelMap(Kernelized, ClassNamePrefixFeaturesOutMixin, TransformerMixin, E
     random_state: int | np.random.RandomState | None = parameter(
         "Seed for choosing the pivots or the basis. An integer makes the features reproducible.",
         default=None,
+        check=seed,
         form="int or RandomState",
     )
     n_components_: int = fitted()
@@ -309,8 +310,8 @@ class PivotedCholeskyMap(KernelMap):
         least=1,
     )
     tol: float | None = parameter(
-        "Stop when `trace_error_`, which is between 0 and 1, is at most this value. By default only `n_components` and "
-        "the numerical rank limit the number of features.",
+        "Stop when `trace_error_`, which is between 0 and 1, is at most this value. By default only `n_components` "
+        "and the numerical rank limit the number of features.",
         default=None,
         above=0,
         below=1,

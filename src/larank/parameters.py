@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +26,7 @@ from larank.declare import (
 )
 
 OPERATIONS = ("new", "old", "optimize")
+_MOST_VALUES = 10_000  # of a search
 TAU = 0.08  # LaRank skips steps on smaller violations in the first pass, for a margin of 1
 MOST_PASSES = 1000  # of training that stops at a gap, unless max_iter is given
 
@@ -78,8 +79,10 @@ def gammas_to_try(name: str, value: Any) -> None:
 
 
 def is_one_value(value: Any) -> bool:
-    """Return whether a value is not a collection of values to try."""
-    return isinstance(value, str | bool) or not isinstance(value, Iterable)
+    """Return whether a value is not a collection of values to try; an iterator could be read only once."""
+    if isinstance(value, Iterator):
+        return True
+    return isinstance(value, str | bytes | bool) or not isinstance(value, Iterable)
 
 
 def _values(name: str, values: Any, check: Callable[[str, Any], Any]) -> list[Any]:
@@ -93,8 +96,10 @@ def _values(name: str, values: Any, check: Callable[[str, Any], Any]) -> list[An
 
 
 def _number_or_values(name: str, value: Any) -> None:
-    if not is_whole(value) or value < 1:
-        raise ParameterError(name, f"must be an integer >= 1 or a sequence of numbers; got {value!r}")
+    if not is_whole(value) or not 1 <= value <= _MOST_VALUES:
+        raise ParameterError(
+            name, f"must be an integer >= 1, at most {_MOST_VALUES}, or a sequence of numbers; got {value!r}"
+        )
 
 
 def not_zero(name: str, value: Any) -> None:
@@ -126,6 +131,15 @@ def class_weights(name: str, value: Any) -> None:
         raise ParameterError(name, f"must be None, 'balanced' or a dict from labels to weights; got {value!r}")
     if not all(0 <= as_float(weight) < math.inf for weight in value.values()):
         raise ParameterError(name, f"must not be negative or infinite; got {value!r}. Give each label a number >= 0")
+
+
+def seed(name: str, value: Any) -> None:
+    """Require an integer that NumPy takes as a seed, or a generator of the older kind."""
+    is_generator = isinstance(value, np.random.RandomState) or value is np.random
+    if not is_generator and not (is_whole(value) and 0 <= value < 2**32):
+        raise ParameterError(
+            name, f"must be None, an integer from 0 to {2**32 - 1} or a numpy.random.RandomState; got {value!r}"
+        )
 
 
 def certify(value: Any) -> None:
@@ -269,6 +283,7 @@ class Seeded(Declared, position=5):
     random_state: int | np.random.RandomState | None = parameter(
         "Seed for the order of the examples and all random choices. An integer makes the model reproducible.",
         default=None,
+        check=seed,
         form="int or RandomState",
     )
     verbose: int | bool = parameter(
@@ -285,7 +300,8 @@ class Seeded(Declared, position=5):
 class LaRank(Value):
     """The switches of LaRank, for ``solver=LaRank(...)``.
 
-    `operations`, `tau` and `forget` are switches of `LaRankClassifier` alone.
+    `LaRankClassifier` has all of them, `StructuredSVC` has `schedule` and `n_reprocess`, and `SequenceTagger` has
+    `n_reprocess`, because its schedule is fixed.
 
     References
     ----------

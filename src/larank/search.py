@@ -126,8 +126,8 @@ class PathSearchCV(MetaEstimatorMixin, ScoringClassifier):  # type: ignore[misc]
         form="int or sequence of float",
     )
     cv: Any = parameter(
-        "Number of stratified folds, 5 by default, or what `sklearn.model_selection.check_cv` accepts. A class without "
-        "training examples in a fold is never predicted there.",
+        "Number of stratified folds, 5 by default, or what `sklearn.model_selection.check_cv` accepts. A class "
+        "without training examples in a fold is never predicted there.",
         default=None,
         form="int, splitter or iterable",
     )
@@ -149,16 +149,16 @@ class PathSearchCV(MetaEstimatorMixin, ScoringClassifier):  # type: ignore[misc]
         above=0,
     )
     n_jobs: int | None = parameter(
-        "Number of threads, which train different folds at the same time and compute kernel values. By default as many "
-        "as BLAS uses; -1 uses all processors. The `n_jobs` of the estimator sets how many threads each training of a "
-        "`LinearMulticlassSVC` has, and how many prediction has.",
+        "Number of threads, which train different folds at the same time and compute kernel values. By default as "
+        "many as BLAS uses; -1 uses all processors. The `n_jobs` of the estimator sets how many threads each training "
+        "of a `LinearMulticlassSVC` has, and how many prediction has.",
         default=None,
         check=parameters.not_zero,
         form="int",
     )
     verbose: int | bool = parameter(
-        "Whether to show the progress of the search: 1 shows a progress bar or, if standard error is not a terminal, a "
-        "line every few seconds. The `verbose` of the estimator shows the progress of the final training.",
+        "Whether to show the progress of the search: 1 shows a progress bar or, if standard error is not a terminal, "
+        "a line every few seconds. The `verbose` of the estimator shows the progress of the final training.",
         default=0,
         least=0,
     )

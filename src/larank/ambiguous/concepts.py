@@ -158,6 +158,7 @@ class ConceptLabeler(Passes, Seeded, Estimator):
     random_state: int | np.random.RandomState | None = parameter(
         "Seed for the first weights and the order of the sentences. An integer makes the model reproducible.",
         default=None,
+        check=parameters.seed,
         form="int or RandomState",
     )
 

@@ -189,18 +189,18 @@ class SemanticParser(Passes, Seeded, Estimator):
         form="int",
     )
     strategy: Literal["order-free", "random", "left-right"] = parameter(
-        'Order in which the words of a sentence choose their symbols: "order-free" begins with the most confident word,'
-        ' "random" takes any order, "left-right" the order of the sentence.',
+        'Order in which the words of a sentence choose their symbols: "order-free" begins with the most confident '
+        'word, "random" takes any order, "left-right" the order of the sentence.',
         default="order-free",
     )
     update: Literal["margin", "mistake"] = parameter(
-        'When a word causes an update: with "margin" whenever it has a loss, with "mistake" only if its best symbol is '
-        "not among the candidates, as in algorithm 24 of the thesis.",
+        'When a word causes an update: with "margin" whenever it has a loss, with "mistake" only if its best symbol '
+        "is not among the candidates, as in algorithm 24 of the thesis.",
         default="margin",
     )
     max_iter: int | None = parameter(
-        "Number of passes over the sentences in `fit`. By default one; `partial_fit` always makes one. A few more help "
-        "if there are few sentences.",
+        "Number of passes over the sentences in `fit`. By default one; `partial_fit` always makes one. A few more "
+        "help if there are few sentences.",
         default=None,
         least=1,
     )
@@ -208,6 +208,7 @@ class SemanticParser(Passes, Seeded, Estimator):
         'Seed for the order of the sentences, and of the words with ``strategy="random"``. An integer makes the model '
         "reproducible.",
         default=None,
+        check=parameters.seed,
         form="int or RandomState",
     )
 

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from larank.data import models
+from larank.data.arrayfile import OlderFileError
 from larank.data.files import atomic_write, naming
 from larank.report import Row, format_label, format_value, numeric_columns
 from larank.training.progress import printable
@@ -136,6 +137,8 @@ def check_replaceable(model_file: Path) -> None:
         return
     try:
         models.describe(model_file)
+    except OlderFileError:
+        return
     except models.ModelFileError:
         raise ValueError(f"{model_file} exists and is not a larank model; remove it first") from None
 

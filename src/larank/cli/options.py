@@ -201,26 +201,30 @@ class Given:
                 switches.setdefault((option.within.name, option.owner), {})[name] = value
         for (name, owner), chosen in switches.items():
             spelled = " and ".join(self._options[switch].spelled for switch in chosen)
-            if isinstance(values.get(name), declare.Value):
-                raise typer.BadParameter(f"{spelled} cannot be combined with the switches of another {name}")
-            named = [
-                choice
-                for choice in parameters_of(self.kind)[name].choices
-                if re.sub("[-_]", "", choice) == owner.__name__.lower()
-            ]
-            if name in values and values[name] not in named:
-                raise typer.BadParameter(f"{spelled} is an option of --{name} {' or '.join(named)}")
+            within = parameters_of(self.kind)[name]
+            of_owner = [each for each in within.choices if re.sub("[-_]", "", each) == owner.__name__.lower()]
+            given = values.get(name, within.default if of_owner else None)
+            if of_owner and given not in of_owner:
+                raise typer.BadParameter(f"{spelled} is used only with --{name} {of_owner[0]}, got {_text(given)}")
+            if not of_owner and given is not None:
+                raise typer.BadParameter(f"{spelled} cannot be combined with --{name} or its switches; got {given}")
             values[name] = owner(**chosen)
         estimator = self.kind(**values, **others)
         try:
             declare.check(estimator)
         except ParameterError as error:
-            wrong = self._options.get(error.name.partition("[")[0])
-            hint = f"'{wrong.spelled if wrong else error.name}'"
+            name = error.name.partition("[")[0]
+            wrong = [self._options[each].spelled for each in self._given if self._is_of(each, name)]
+            hint = " and ".join(f"'{each}'" for each in wrong) or f"'{name}'"
             raise typer.BadParameter(error.rule, param_hint=hint) from None
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
         return estimator
+
+    def _is_of(self, given: str, name: str) -> bool:
+        """Return whether an option sets a parameter, or a switch of the object that the parameter is."""
+        within = self._options[given].within
+        return name == given or (within is not None and name == within.name)
 
 
 def with_options_of(kind: type, function: Callable[..., None]) -> Callable[..., None]:
@@ -258,7 +262,11 @@ class CommandOfOneAlgorithm(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            given = getattr(error, "option_name", None)  # of the error that click raises, or typer's copy of click
+            # The error of click, or of the copy of click in typer.
+            is_unknown = type(error).__name__ == "NoSuchOption"
+            given = (
+                getattr(error, "option_name", None) if is_unknown else None
+            )  # of the error that click raises, or typer's copy of click
             if given is None:
                 raise
             wanted = given.replace("--no-", "--")

@@ -73,7 +73,7 @@ def predict(
         if proba and not hasattr(model.classifier, "predict_proba"):
             raise ValueError(
                 f"{model_file} holds a {type(model.classifier).__name__}, which has no probabilities; those of "
-                "`--algorithm primal` and of `--algorithm sgdqn --loss log_loss` have"
+                "`--algorithm primal` and of `--algorithm sgd --loss log_loss` have"
             )
         if is_table(data_file):
             pieces = _table_pieces(model, reading.file(data_file), identifier)

@@ -53,6 +53,10 @@ class ModelFileError(ValueError):
     """A file that is not a model or a checkpoint, or that this version cannot read."""
 
 
+class OlderFileError(ModelFileError):
+    """A file that an older build has written."""
+
+
 class _TooLargeError(ValueError):
     """JSON whose values take too much memory."""
 
@@ -218,7 +222,7 @@ def _check_version(description: Mapping[str, Any], path: PathLike, form: Format,
         raise ModelFileError(f"{path} has format version {found!r}; {ours}")
     if found < form.version or not has_digest:
         lacks = "" if has_digest else " without a digest"
-        raise ModelFileError(
+        raise OlderFileError(
             f"{path} was written by an older build of larank, in format version {found}{lacks}; {ours} "
             f"only. Train again and write the {form.kind.rpartition(' ')[2]} again"
         )

@@ -172,7 +172,8 @@ def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]
                 "or pickle for the whole pipeline"
             )
     fitted = {name: getattr(estimator, name) for name in _registry[cls.__name__].schema if hasattr(estimator, name)}
-    is_parameter = "parameters/" in within and "parameters/steps/" not in within  # which need not be fitted
+    _, is_within_parameters, place = within.rpartition("parameters/")
+    is_parameter = bool(is_within_parameters) and not place.startswith("steps/")  # which need not be fitted
     if not fitted and _registry[cls.__name__].schema and not is_parameter:
         raise NotFittedError(f"this {cls.__name__} is not fitted; call fit before saving it")
     parameters = _parameters(estimator)

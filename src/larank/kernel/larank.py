@@ -342,6 +342,14 @@ class LaRankClassifier(Weighted, Stopping, CountsSupport, CheckpointedClassifier
         "trains by matrix products on a GPU.",
         default="larank",
     )
+    max_iter: int | None = parameter(
+        "Number of passes over the data in `fit`; with `tol` the largest number, after which training stops with a "
+        "warning. By default further passes are made while they are cheap and the last one raised the dual objective "
+        "by more than 0.1 %; cheap are 20 passes, 100 000 visits and 2e7 kernel values in all, so large data gets one "
+        "pass. With `tol` the default is 1000. `partial_fit` makes one pass.",
+        default=None,
+        least=1,
+    )
 
     _ALGORITHM = OnlineLaRank
     _MAY_REPEAT = True

@@ -344,6 +344,14 @@ class LaSVMClassifier(Weighted, Stopping, CheckpointedClassifier):
         form="strategy",
     )
     solver: Literal["lasvm"] | LaSVM = parameter("``LaSVM(...)`` sets the switches of the algorithm.", default="lasvm")
+    max_iter: int | None = parameter(
+        "Number of passes over the data in `fit`; with `tol` the largest number, after which training stops with a "
+        "warning. By default further passes are made while they are cheap and the last one raised the dual objective "
+        "by more than 0.1 %; cheap are 20 passes, 100 000 visits and 2e7 kernel values in all, so large data gets one "
+        "pass. With `tol` the default is 1000. `partial_fit` makes one pass.",
+        default=None,
+        least=1,
+    )
 
     _ALGORITHM = OnlineLaSVM
     _MAY_REPEAT = True

@@ -367,6 +367,10 @@ class Settings:
         given = {name: value for name, value in declare.values_of(model).items() if name in cls.__dataclass_fields__}
         settings = cls(**given, certify=certify, may_repeat=model._MAY_REPEAT)
         if not model._ALGORITHM.certifies:
+            if certify is True:
+                raise ParameterError(
+                    "certify", f"must be 'auto' or False, because a {type(model).__name__} minimises nothing"
+                )
             settings = replace(settings, certify=False)
         if settings.stops_at_gap and certify is False:
             raise ParameterError(
@@ -1268,7 +1272,7 @@ class OnlineClassifier(KernelClassifier):
 
     def _check_unchanged(self, algorithm: Algorithm, first: bool) -> None:
         """The session of a stream cannot change some parameters on the way."""
-        now = {name: getattr(self, name) for name in algorithm.fixed}
+        now = {name: _plain(getattr(self, name)) for name in algorithm.fixed}
         began_with: dict[str, Any] | None = getattr(self, "_began_with", None)
         if not first and began_with is not None:
             for name, value in now.items():
@@ -1325,6 +1329,12 @@ class CheckpointedClassifier(OnlineClassifier):
         [fitted]
         """
         return self._fit(X, y, sample_weight, validation, certify, asked=CheckpointRequest(checkpoint, every, resume))
+
+
+def _plain(value: Any) -> Any:
+    """Return the name of an algorithm for an object with its default switches, and any other value unchanged."""
+    is_default = isinstance(value, declare.Value) and value == type(value)()
+    return type(value).__name__.lower() if is_default else value
 
 
 def _like(kept: Any, X: Any) -> Any:

@@ -45,8 +45,8 @@ class SmoothedHinge(Value):
     """The hinge loss with its corner rounded off, for ``loss=SmoothedHinge(...)``."""
 
     width: float = parameter(
-        "Width of the rounded part, which goes from a margin of 1 down to ``1 - width``. Smaller values are closer "
-        "to the hinge loss and slower to minimise.",
+        "Width of the rounded part, which goes from a margin of 1 down to ``1 - width``. Smaller values are closer to "
+        "the hinge loss and slower to minimise.",
         default=1.0,
         above=0,
     )
@@ -119,12 +119,11 @@ class PrimalMulticlassSVC(Weighted, StoppingAtGap, _InThreads, Seeded, LinearCla
         above=0,
     )
     softmax_gamma: float = parameter(
-        "Interpolates between the sum (0) and the maximum (``numpy.inf``) of the losses l of the k - 1 wrong "
-        'classes, by ``log(2 - k + sum(exp(g * l))) / g``. 1 with "log_loss" is multinomial logistic regression. '
-        'Between 0 and infinity, with three or more classes, the objective is convex only for "log_loss" with values '
-        'from 1 on, and for "squared_hinge" with at most six classes. If it is not convex, training ends at a local '
-        "optimum, with a warning and without a dual bound. For the maximum ``numpy.inf`` is better than a very large "
-        "number.",
+        "Interpolates between the sum (0) and the maximum (``numpy.inf``) of the losses l of the k - 1 wrong classes, "
+        'by ``log(2 - k + sum(exp(g * l))) / g``. 1 with "log_loss" is multinomial logistic regression. Between 0 and '
+        'infinity, with three or more classes, the objective is convex only for "log_loss" with values from 1 on, and '
+        'for "squared_hinge" with at most six classes. If it is not convex, training ends at a local optimum, with a '
+        "warning and without a dual bound. For the maximum ``numpy.inf`` is better than a very large number.",
         default=1.0,
         least=0,
         infinite=True,
@@ -147,8 +146,8 @@ class PrimalMulticlassSVC(Weighted, StoppingAtGap, _InThreads, Seeded, LinearCla
         default=False,
     )
     tol: float = parameter(
-        "Relative duality gap, ``(primal - dual) / primal``, at which training stops. If the objective is not "
-        "convex, a bound computed from the gradient takes its place.",
+        "Relative duality gap, ``(primal - dual) / primal``, at which training stops. If the objective is not convex, "
+        "a bound computed from the gradient takes its place.",
         default=1e-3,
         above=0,
     )

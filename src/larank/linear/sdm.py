@@ -62,8 +62,8 @@ class _Stored(Declared, position=4):
 
     memory_limit: float = parameter(
         "Maximum memory in bytes for the weights and one block of rows, if `fit` is given a file, blocks, or a "
-        "memory-mapped array larger than this limit; rows and coefficients are then stored in a temporary folder. "
-        "No effect with other arrays.",
+        "memory-mapped array larger than this limit; rows and coefficients are then stored in a temporary folder. No "
+        "effect with other arrays.",
         default=2e9,
         above=0,
         most=LARGEST_COUNT,
@@ -182,9 +182,9 @@ class LinearMulticlassSVC(Weighted, StoppingAtGap, _Stored, Seeded, LinearClassi
         above=0,
     )
     time_limit: float | None = parameter(
-        "Maximum training time in seconds, including the certificate. Training that reaches it ends with a valid model "
-        "and a warning. Reading a file or blocks takes at most half of it; the model is then trained on the rows that "
-        "were read. By default there is no limit.",
+        "Maximum training time in seconds, including the certificate. Training that reaches it ends with a valid "
+        "model and a warning. Reading a file or blocks takes at most half of it; the model is then trained on the "
+        "rows that were read. By default there is no limit.",
         default=None,
         above=0,
     )

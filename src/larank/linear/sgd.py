@@ -164,8 +164,8 @@ class LinearSGDClassifier(Weighted, Passes, _Buffered, Seeded, LinearClassifier)
         kw_only=False,
     )
     algorithm: Literal["asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs"] = parameter(
-        '"asgd" is averaged SGD with steps that even out the scales of the features. The others are algorithms of '
-        'the thesis, for comparison: "sgdqn" has a diagonal estimate of the curvature, "svmsgd2" applies the '
+        '"asgd" is averaged SGD with steps that even out the scales of the features. The others are algorithms of the '
+        'thesis, for comparison: "sgdqn" has a diagonal estimate of the curvature, "svmsgd2" applies the '
         'regularisation only now and then, "sgd" is plain SGD, which is slow on sparse data, and "olbfgs" is online '
         "L-BFGS of rank ten, which is slow on all data.",
         default="asgd",
@@ -193,8 +193,8 @@ class LinearSGDClassifier(Weighted, Passes, _Buffered, Seeded, LinearClassifier)
         "Whether to add a constant feature. Its weights are regularised like the others.", default=True
     )
     early_stopping: bool = parameter(
-        "Whether `fit` stops when the error on held-out examples has not decreased for 5 passes. The held-out examples "
-        "are the argument `validation` of `fit`, or else a random tenth of the examples.",
+        "Whether `fit` stops when the error on held-out examples has not decreased for 5 passes. The held-out "
+        "examples are the argument `validation` of `fit`, or else a random tenth of the examples.",
         default=False,
     )
     warm_start: bool = parameter(

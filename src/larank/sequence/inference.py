@@ -16,9 +16,9 @@ class Greedy(Value):
     """
 
     history: Literal["true", "predicted"] = parameter(
-        'Labels before a token in training. "true" takes the labels of the training data. "predicted" takes the labels '
-        "that the model predicts at that time; the problem then changes during training, so there is no certificate "
-        "and no `tol`. No effect in prediction, which always takes predicted labels.",
+        'Labels before a token in training. "true" takes the labels of the training data. "predicted" takes the '
+        "labels that the model predicts at that time; the problem then changes during training, so there is no "
+        "certificate and no `tol`. No effect in prediction, which always takes predicted labels.",
         default="true",
         kw_only=False,
     )

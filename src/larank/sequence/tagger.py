@@ -173,8 +173,8 @@ class SequenceTagger(Stopping, Threaded, Seeded, Estimator):
     )
     solver: Literal["larank", "perceptron", "passive-aggressive"] | LaRank = parameter(
         'Algorithm that trains the model. "larank" trains the large-margin problem, returns to stored sequences, and '
-        "has a certificate; ``LaRank(n_reprocess=...)`` sets how often it returns. "
-        '"perceptron" and "passive-aggressive" make one step per example and store no sequences.',
+        'has a certificate; ``LaRank(n_reprocess=...)`` sets how often it returns. "perceptron" and '
+        '"passive-aggressive" make one step per example and store no sequences.',
         default="larank",
     )
     templates: str | Sequence[str] | None = parameter(
@@ -200,9 +200,9 @@ class SequenceTagger(Stopping, Threaded, Seeded, Estimator):
         form="callable",
     )
     repair: bool = parameter(
-        'Whether labels that break the constraints "BIO" or "BILOU" are changed to the scheme, as conlleval reads them,'
-        " in `fit`, `partial_fit`, `calibrate` and `score`. If False, such labels in training are an error that lists "
-        "them before training begins.",
+        'Whether labels that break the constraints "BIO" or "BILOU" are changed to the scheme, as conlleval reads '
+        "them, in `fit`, `partial_fit`, `calibrate` and `score`. If False, such labels in training are an error that "
+        "lists them before training begins.",
         default=False,
     )
     label_costs: Mapping[tuple[Any, Any], float] | None = parameter(
@@ -214,10 +214,10 @@ class SequenceTagger(Stopping, Threaded, Seeded, Estimator):
     )
     average: bool | Literal["auto"] = parameter(
         "Whether the model is the average of the weights during training instead of the last weights, which depend "
-        "much on the last sequences. The perceptrons average all weights, LaRank about the last sixteenth. "
-        '"auto" averages with LaRank if `tol` is None. In `partial_fit` the average continues as a shorter one, of '
-        "which each new sequence makes up 6 %, except with the perceptron, which continues to average all weights. "
-        "An average takes twice the memory for weights.",
+        'much on the last sequences. The perceptrons average all weights, LaRank about the last sixteenth. "auto" '
+        "averages with LaRank if `tol` is None. In `partial_fit` the average continues as a shorter one, of which "
+        "each new sequence makes up 6 %, except with the perceptron, which continues to average all weights. An "
+        "average takes twice the memory for weights.",
         default="auto",
     )
     max_support: int | None = parameter(
@@ -258,6 +258,7 @@ class SequenceTagger(Stopping, Threaded, Seeded, Estimator):
     random_state: int | np.random.RandomState | None = parameter(
         "Seed for the order of the sequences and the choice of stored ones. An integer makes the model reproducible.",
         default=None,
+        check=parameters.seed,
         form="int or RandomState",
     )
 

@@ -158,11 +158,11 @@ class StructuredSVC(Stopping, Seeded, Estimator):
         kw_only=False,
     )
     solver: Literal["larank", "svmstruct", "svmstruct-1slack", "perceptron", "passive-aggressive"] | LaRank = parameter(
-        'Algorithm that trains the model. "larank" nearly solves the problem in one pass over a stream and reaches any '
-        'precision with `tol`; ``LaRank(schedule=..., n_reprocess=...)`` sets its switches. "svmstruct" adds violated '
-        'outputs to a working set and solves the problem on this set, and "svmstruct-1slack" adds one output of every '
-        "example at once; both always train to a tolerance and need all examples at once. "
-        '"perceptron" and "passive-aggressive" make one step per example and minimise nothing.',
+        'Algorithm that trains the model. "larank" nearly solves the problem in one pass over a stream and reaches '
+        'any precision with `tol`; ``LaRank(schedule=..., n_reprocess=...)`` sets its switches. "svmstruct" adds '
+        'violated outputs to a working set and solves the problem on this set, and "svmstruct-1slack" adds one output '
+        'of every example at once; both always train to a tolerance and need all examples at once. "perceptron" and '
+        '"passive-aggressive" make one step per example and minimise nothing.',
         default="larank",
     )
     C: float = parameter(
@@ -173,8 +173,8 @@ class StructuredSVC(Stopping, Seeded, Estimator):
         above=0,
     )
     average: bool = parameter(
-        'Whether "perceptron" and "passive-aggressive" return the average of the weights after each example instead of '
-        "the last weights, which depend much on the last examples. The other solvers have no average.",
+        'Whether "perceptron" and "passive-aggressive" return the average of the weights after each example instead '
+        "of the last weights, which depend much on the last examples. The other solvers have no average.",
         default=False,
     )
     stop: Literal["gap", "violation"] = parameter(
@@ -184,21 +184,22 @@ class StructuredSVC(Stopping, Seeded, Estimator):
         default="gap",
     )
     tol: float | None = parameter(
-        "Tolerance at which training stops: a relative duality gap, ``(primal - dual) / primal``, or the violation per "
-        'example with ``stop="violation"``. By default "larank", "perceptron" and "passive-aggressive" make `max_iter` '
-        "passes, and the other solvers use 1e-3. The perceptrons have no gap, so they accept only None.",
+        "Tolerance at which training stops: a relative duality gap, ``(primal - dual) / primal``, or the violation "
+        'per example with ``stop="violation"``. By default "larank", "perceptron" and "passive-aggressive" make '
+        "`max_iter` passes, and the other solvers use 1e-3. The perceptrons have no gap, so they accept only None.",
         default=None,
         above=0,
     )
     max_iter: int | None = parameter(
-        "Number of passes over the data in `fit`; if training stops at a tolerance, the largest number, after which it "
-        "ends with a warning. By default one pass is made, and at most 1000 with a tolerance.",
+        "Number of passes over the data in `fit`; if training stops at a tolerance, the largest number, after which "
+        "it ends with a warning. By default one pass is made, and at most 1000 with a tolerance.",
         default=None,
         least=1,
     )
     random_state: int | np.random.RandomState | None = parameter(
         'Seed for the order of the examples and the choices of "larank". An integer makes the model reproducible.',
         default=None,
+        check=parameters.seed,
         form="int or RandomState",
     )
 

@@ -70,7 +70,7 @@ class CheckpointRequest(NamedTuple):
     def checked(self) -> CheckpointRequest:
         """Itself; raises where the arguments make no sense."""
         path, every, resume = self
-        if path is not None and not isinstance(path, str | os.PathLike):
+        if path is not None and (not isinstance(path, str | os.PathLike) or not os.fspath(path)):
             raise ValueError(f"checkpoint must be the path of a file, or None; got {path!r}")
         if isinstance(every, bool) or not isinstance(every, int | float | np.number) or not 0 <= every < math.inf:
             raise ValueError(f"every must be a number of seconds >= 0; got {every!r}")

@@ -595,10 +595,11 @@ _BY_ALTERNATIVE = {
 }
 _BY_CHECK = {
     "class_weights": ("None, 'balanced' or a dict.*", ("even", 3)),
-    "costs_to_try": ("an integer >= 1 or a sequence of numbers", (0, -1, "many", None, True, 2.5)),
-    "gammas_to_try": ("an integer >= 1 or a sequence of numbers", (0, -1, "scale", True, 2.5)),
+    "costs_to_try": ("an integer >= 1, at most 10000, or a sequence of numbers", (0, -1, "many", None, True, 2.5)),
+    "gammas_to_try": ("an integer >= 1, at most 10000, or a sequence of numbers", (0, -1, "scale", True, 2.5)),
     "device": ("'cpu', 'cuda'.*", ("gpu", "cuda:x", 0, True)),
     "not_zero": ("None or an integer other than 0", (0, 1.5, "a", True)),
+    "seed": ("None, an integer from 0 to", ("lucky", -1, 2**32, 0.5, True)),
     "odd": ("an odd number", (0, 2, -1, 1.5, None)),
     "operations": ("one of 'new', 'old', 'optimize'", ("grow",)),
 }
@@ -634,7 +635,7 @@ def wrong_values(kind, name):
 
 # What is wrong in ways of its own, with the words that must be there; for estimators that have all these parameters.
 WRONG_OTHERWISE = [
-    ({"random_state": "lucky"}, "'lucky' cannot be used to seed"),
+    ({"random_state": "lucky"}, "random_state must be None, an integer .*; got 'lucky'"),
     ({"class_weight": "even"}, "class_weight.*'even'"),
     ({"class_weight": {0: -1.0}}, r"class_weight must not be negative or infinite; got {0: -1.0}"),
     ({"class_weight": {0: np.inf}}, r"class_weight must not be negative or infinite; got {0: inf}"),

@@ -39,6 +39,16 @@ def test_a_module_says_first_what_it_is_for(path):
     assert re.match(r".{10,}[.:]$", purpose.partition("\n")[0]), purpose.partition("\n")[0]
 
 
+def test_no_two_classes_have_one_name_but_those_of_dask():
+    found = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(named(path))
+    again = {name: paths for name, paths in found.items() if len(paths) > 1}
+    assert set(again) == {"LinearMulticlassSVC", "LinearSGDClassifier"}
+
+
 @pytest.mark.parametrize("path", [path for path in CORE if path.name != "unit.cpp"], ids=named)
 def test_a_file_of_the_core_includes_its_own_folder_and_those_below(path):
     folder = path.parent.name

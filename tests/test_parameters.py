@@ -55,7 +55,7 @@ OWN_IDEA = {"AmbiguousClassifier": {"n_reprocess"}}  # reprocessing is a step of
 
 # Parameters that only the data can check, so that no wrong values can be derived.
 OF_DATA = {"class_weight", "columns", "constraints", "kinds", "label", "label_costs", "label_kernel", "estimator"}
-OF_DATA |= {"model", "random_state", "relations", "templates"}
+OF_DATA |= {"model", "relations", "templates"}
 
 kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 estimators = pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)

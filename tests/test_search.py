@@ -19,7 +19,7 @@ from larank import LinearMulticlassSVC, MulticlassSVC, PathSearchCV, TrainingWar
 from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
 from larank.blocks.shared import SharedProvider, SharedValues
-from larank.crossvalidation import Choice, Tally
+from larank.crossvalidation import BestSetting, Tally
 from larank.training import Checkpoint, Outcome, Progress, loop
 from references import optima
 
@@ -316,7 +316,7 @@ def test_a_limit_of_another_fold_does_not_hide_ctrl_c():
     assert [tally.counts(ended(status)) for status in statuses] == [True, False, False]
     assert tally.status == "interrupted"
     with pytest.raises(KeyboardInterrupt, match="an interrupt ended the search"):
-        Choice.of(np.ones((1, 1)), tally.status, 1.0)
+        BestSetting.of(np.ones((1, 1)), tally.status, 1.0)
 
 
 # Estimators, scorers and splitters

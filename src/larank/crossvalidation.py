@@ -37,7 +37,7 @@ def costs_of(Cs: Any) -> _Float:
     return np.array(parameters.costs_of_path(Cs), np.float64)
 
 
-class Examples(NamedTuple):
+class FoldedExamples(NamedTuple):
     """The checked examples of a search."""
 
     X: Any
@@ -141,7 +141,7 @@ class Scoring:
             raise ValueError(f"scoring must be None, {names} or a callable, got {scoring!r}") from None
         self._is_weighted = _takes_weights(self._scorer)
 
-    def score(self, classes: NDArray[Any], decisions: Any, examples: Examples, fold: Fold) -> float:
+    def score(self, classes: NDArray[Any], decisions: Any, examples: FoldedExamples, fold: Fold) -> float:
         """Return the score of a model with these classes, by its decisions on the held-out examples of a fold.
 
         The score is NaN if no held-out example has a weight.
@@ -191,7 +191,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Choice:
+class BestSetting:
     """The setting with the best mean score over folds, and how the search for it ended."""
 
     place: tuple[int, ...]  # in the scores of a fold
@@ -200,7 +200,7 @@ class Choice:
     cut: str  # what ended the search early and how much was scored by then; empty if all settings were scored
 
     @classmethod
-    def of(cls, scores: _Float, status: Status, time_limit: float | None) -> Choice:
+    def of(cls, scores: _Float, status: Status, time_limit: float | None) -> BestSetting:
         """Return the first setting with the largest mean over folds, which come first in `scores`.
 
         Only settings that have a score on each fold that has scores are compared.
@@ -275,7 +275,7 @@ class Trained(NamedTuple):
 class Search(Protocol):
     """The trainings of one search; the constructor takes a `Request`, X, y and weights of examples."""
 
-    examples: Examples
+    examples: FoldedExamples
     folds: list[Fold]
     gammas: _Float | None  # the values of gamma to try; None if only the gamma of the estimator is used
     about: str  # description of the problem, for progress
@@ -288,7 +288,7 @@ class Search(Protocol):
 
 
 def follow(
-    path: Path, fold: Fold, Cs: _Float, examples: Examples, scoring: Scoring, scores: _Float, tally: Tally
+    path: Path, fold: Fold, Cs: _Float, examples: FoldedExamples, scoring: Scoring, scores: _Float, tally: Tally
 ) -> None:
     """Train the models of a fold from the smallest cost to the largest, and write their scores."""
     for index in np.argsort(Cs, kind="stable"):

@@ -16,7 +16,7 @@ from larank import declare, parameters
 from larank.base import ScoringClassifier
 from larank.blocks.workers import Workers, blas_threads
 from larank.crossvalidation import (
-    Choice,
+    BestSetting,
     Request,
     Scoring,
     Search,
@@ -214,7 +214,7 @@ class PathSearchCV(MetaEstimatorMixin, ScoringClassifier):  # type: ignore[misc]
             final.warn(2)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, interrupt: Interrupt) -> tuple[Choice, Trained | None]:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, interrupt: Interrupt) -> tuple[BestSetting, Trained | None]:
         declare.check(self)
         scoring = Scoring(self.scoring)
         forget_fitted(self)
@@ -235,7 +235,7 @@ class PathSearchCV(MetaEstimatorMixin, ScoringClassifier):  # type: ignore[misc]
             search.run(self.Cs_, scoring, scores, tally)
             progress.finish(tally.status)
         self.scores_ = scores[:, :, 0] if search.gammas is None else scores
-        choice = Choice.of(scores, tally.status, self.time_limit)
+        choice = BestSetting.of(scores, tally.status, self.time_limit)
         cost, gamma = choice.place
         self.best_score_, self.best_params_ = choice.score, {"C": float(self.Cs_[cost])}
         if search.gammas is not None:

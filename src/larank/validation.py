@@ -43,6 +43,10 @@ def on_host(name: str, values: Any) -> Any:
         ) from error
 
 
+class Anonymous(BaseEstimator):  # type: ignore[misc]
+    """An estimator without a name, for checks of data that belong to no model yet."""
+
+
 def validated(
     estimator: BaseEstimator,
     X: Any,

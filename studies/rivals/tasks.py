@@ -105,11 +105,11 @@ def threads(request: dict[str, Any]) -> dict[str, Any]:
 def passes(request: dict[str, Any]) -> dict[str, Any]:
     """Seconds of passes of `PrimalMulticlassSVC`, of the two bare products with X that each has, and the bytes of X."""
     from larank.blocks.workers import Workers
-    from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective
+    from larank.linear.primalobjective import PrimalExamples, PrimalLoss, PrimalObjective
 
     data = _read(request, "float32")
     X, classes = data.X, int(data.y.max()) + 1
-    examples = Examples(X, data.y.astype(np.int32), np.full(len(data.y), data.C), classes)
+    examples = PrimalExamples(X, data.y.astype(np.int32), np.full(len(data.y), data.C), classes)
     workers = Workers(request["threads"])
     loss = PrimalLoss("log_loss", 1.0, 1.0)
     objective = PrimalObjective(examples, loss, None, fit_intercept=True, workers=workers)

@@ -15,7 +15,7 @@ from larank.ambiguous.childworld import make_child_world
 from larank.ambiguous.house import make_ambiguous_house
 from larank.ambiguous.meanings import Meaning, MeaningFormatError, ParseExample, parse_meaning
 from larank.ambiguous.parselearner import ParseLearner
-from larank.ambiguous.trees import Choice, best_tree, choices, meaning_of
+from larank.ambiguous.trees import TreeChoice, best_tree, choices, meaning_of
 from larank.ambiguous.wordfeatures import RoleFeatures, symbol_features
 from properties import draws
 
@@ -197,11 +197,11 @@ def test_a_tree_has_a_root_unless_something_is_left(places, offered, root):
 
 def test_choices_have_all_roles_and_words_of_their_own():
     found = choices({0: [1.0, 3.0], 1: [2.0, 2.5], 2: [0.0, 0.0]}, [1, 2])
-    assert found[0] == Choice((1, 0), 5.0)
+    assert found[0] == TreeChoice((1, 0), 5.0)
     assert all(len(set(choice.arguments)) == len(choice.arguments) in (1, 2) for choice in found)
     assert found == sorted(found, key=lambda choice: -choice.score)
     gains = {place: [float(place == role) for role in range(20)] for place in range(20)}
-    assert choices(gains, [20])[0] == Choice(tuple(range(20)), 20.0)
+    assert choices(gains, [20])[0] == TreeChoice(tuple(range(20)), 20.0)
 
 
 def test_no_word_has_two_places_and_no_relation_is_within_itself():
@@ -209,7 +209,7 @@ def test_no_word_has_two_places_and_no_relation_is_within_itself():
     offered = {1: choices({k: gains[k] for k in (0, 2)}, [1]), 2: choices({k: gains[k] for k in (0, 1)}, [1])}
     assert meaning_of(best_tree([0, 1, 2], offered), ["x", "f", "g"]) == parse_meaning("g(f(x))")
     # A word gives way if that makes one tree of all.
-    offered = {1: [Choice((0,), 2.0), Choice((2,), 1.5)], 3: [Choice((0,), 2.0), Choice((1,), 0.0)]}
+    offered = {1: [TreeChoice((0,), 2.0), TreeChoice((2,), 1.5)], 3: [TreeChoice((0,), 2.0), TreeChoice((1,), 0.0)]}
     assert best_tree([0, 1, 2, 3], offered).arguments in ({1: (2,), 3: (0,)}, {1: (0,), 3: (1,)})
     # Two relations with the same gains both get all the words they can.
     gains = {p: [1 + 0.01 * p, -5 - 0.01 * p] for p in range(2, 8)}

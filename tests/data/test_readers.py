@@ -28,7 +28,7 @@ from larank.ambiguous.universetable import read_table
 from larank.data import DataFormatError, ExampleFile, read_csv, read_npz, read_svmlight
 from larank.data.columns import read_conll
 from larank.data.files import read_text
-from larank.data.tables import Labels, TableFile
+from larank.data.tables import ColumnLabels, TableFile
 
 HOUSE = Universe({"john": "actor", "go": "verb", "hall": "room"}, [Relation("at", of={"actor"}, to={"room"})])
 
@@ -150,7 +150,7 @@ def test_a_line_that_is_wrong_is_named(reader, tmp_path):
 
 
 def labels_of_table(path):
-    block, labels = TableFile(path).read(), Labels("y")
+    block, labels = TableFile(path).read(), ColumnLabels("y")
     labels.meet(block)
     return labels.array(block).tolist()
 

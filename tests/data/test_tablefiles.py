@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larank.data import DataFormatError
-from larank.data.tables import CellError, Labels, TableFile, is_table
+from larank.data.tables import CellError, ColumnLabels, TableFile, is_table
 from properties import draws
 
 
@@ -161,7 +161,7 @@ def test_the_place_of_a_row_is_the_line_in_which_it_begins(tmp_path):
 def test_a_label_that_is_missing_is_named_with_its_place(label, said, tmp_path):
     block = TableFile(written(tmp_path, f"a,y\n0,1\n0,{label}\n")).read()
     with pytest.raises(DataFormatError, match=f"line 3, column 'y': .*{said}"):
-        Labels("y").meet(block)
+        ColumnLabels("y").meet(block)
 
 
 def test_text_of_another_encoding_records_without_end_and_tables_without_rows_are_refused(tmp_path, monkeypatch):
@@ -179,4 +179,4 @@ def test_text_of_another_encoding_records_without_end_and_tables_without_rows_ar
     ):
         polars.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
         with pytest.raises(DataFormatError, match=said):
-            Labels("y").meet(TableFile(tmp_path / "a.parquet").read())
+            ColumnLabels("y").meet(TableFile(tmp_path / "a.parquet").read())

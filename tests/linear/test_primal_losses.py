@@ -11,7 +11,7 @@ from scipy import sparse
 from larank import _core
 from larank.blocks.workers import Workers
 from larank.linear.labelkernel import tree_label_kernel
-from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective
+from larank.linear.primalobjective import PrimalExamples, PrimalLoss, PrimalObjective
 from properties import draws
 from references.primal import LOSSES, ExactProblem, aggregation_of, exact_gradient, exact_loss, losses_of, root_of
 
@@ -30,7 +30,7 @@ def label_kernels(k):
 
 
 def objective_of(X, labels, costs, k, loss, label_kernel=None, *, intercept=True):
-    examples = Examples(X, labels, costs, k)
+    examples = PrimalExamples(X, labels, costs, k)
     return PrimalObjective(examples, loss, label_kernel, fit_intercept=intercept, workers=Workers(1))
 
 

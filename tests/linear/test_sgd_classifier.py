@@ -19,7 +19,7 @@ from test_sdm import grid_examples
 import larank
 from checks import IS_NIGHTLY, assert_same_model, clouds, unchanged
 from larank import LinearMulticlassSVC, LinearSGDClassifier, MemoryLimitError
-from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start
+from larank.linear.gradientmachine import GradientMachine, GradientProblem, LabelledRows, Start
 from properties import draws
 from references import gradients, optima
 from references.gradients import LOSSES
@@ -349,7 +349,7 @@ def test_features_that_join_make_the_model_of_features_that_were_always_there(al
     X[np.random.default_rng(0).random(X.shape) < 0.4] = 0
     X[:100, 5:] = 0
     X, labels = X.astype(dtype), y.astype(np.int32)
-    problem = Problem(algorithm, "squared_hinge", formulation, 0.05, True)
+    problem = GradientProblem(algorithm, "squared_hinge", formulation, 0.05, True)
 
     def machine(features):
         return GradientMachine(problem, np.dtype(dtype), features, classes, Start(1e3, 4), seed=0)

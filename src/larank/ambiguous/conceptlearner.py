@@ -101,7 +101,7 @@ def check_state(name: str, value: Any, scope: Scope) -> None:
             raise SchemaError(f"{name}[{what!r}] must be of {most[0]} words and {most[1]} symbols, got others")
 
 
-class Settings(NamedTuple):
+class ConceptSettings(NamedTuple):
     """What a learner is made with, and cannot change later."""
 
     strategy: str
@@ -138,7 +138,7 @@ class ConceptLearner:
     Symbol 0 is "none", symbol 1 "-"; those that may be labels are concepts. Word 0 lies beyond the ends of a sentence.
     """
 
-    def __init__(self, settings: Settings, relations: Sequence[str], seed: int, weights: Weights) -> None:
+    def __init__(self, settings: ConceptSettings, relations: Sequence[str], seed: int, weights: Weights) -> None:
         self.settings, self.relations, self.seed, self.weights = settings, tuple(relations), seed, weights
         self.words: dict[str, int] = {}
         self.symbols: dict[str, int] = {"": NONE, EMPTY: _EMPTY}
@@ -147,7 +147,7 @@ class ConceptLearner:
         self.senses: dict[int, set[int]] = {}  # the symbols that words have had; for explanations only
 
     @classmethod
-    def beginner(cls, settings: Settings, relations: Sequence[str], seed: int) -> ConceptLearner:
+    def beginner(cls, settings: ConceptSettings, relations: Sequence[str], seed: int) -> ConceptLearner:
         """Who has seen nothing, with random weights."""
         d, N, parts = settings.embedding_size, settings.hidden_size, 1 + len(relations)
         random = np.random.RandomState([seed, 0])
@@ -299,7 +299,7 @@ class ConceptLearner:
     def of(cls, state: Mapping[str, Any]) -> ConceptLearner:
         """The learner of which this is the state."""
         weights = Weights(*(np.ascontiguousarray(array, dtype=np.float32) for array in state["weights"]))
-        learner = cls(Settings(*state["settings"]), state["relations"], int(state["seed"]), weights)
+        learner = cls(ConceptSettings(*state["settings"]), state["relations"], int(state["seed"]), weights)
         learner.words = {word: number for number, word in enumerate(state["words"], start=_BEYOND + 1)}
         learner.symbols |= {name: number for number, name in enumerate(state["symbols"], start=_EMPTY + 1)}
         learner.concepts = set(state["concepts"])

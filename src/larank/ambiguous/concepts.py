@@ -37,7 +37,7 @@ from larank.ambiguous.conceptinput import (
     check_universes,
     relation_names,
 )
-from larank.ambiguous.conceptlearner import ConceptLearner, Lexicon, Settings, Weights, check_state
+from larank.ambiguous.conceptlearner import ConceptLearner, ConceptSettings, Lexicon, Weights, check_state
 from larank.ambiguous.conceptschedule import SENTENCES_AT_ONCE, Decaying, Schedule, Steady
 from larank.ambiguous.passes import SentencePasses
 from larank.ambiguous.sentences import Words, check_words
@@ -315,9 +315,9 @@ class ConceptLabeler(Passes, Seeded, Estimator):
         relations = check_relations(self.relations, universes)
         return ConceptLearner.beginner(self._settings(), relations, int(seeds.randint(2**31 - 1)))
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> ConceptSettings:
         sizes = int(self.embedding_size), int(self.hidden_size), int(self.window)
-        return Settings(self.strategy, self.supervision, *sizes)
+        return ConceptSettings(self.strategy, self.supervision, *sizes)
 
     def _check_unchanged(self, universes: Universes | None) -> None:
         parameters.check_unchanged(self._learner.settings._asdict(), self._settings()._asdict())

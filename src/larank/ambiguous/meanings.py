@@ -141,7 +141,7 @@ def parse_meaning(text: str, *, line: int = 1, column: int = 1) -> Meaning:
     """
     if not isinstance(text, str):
         raise TypeError(f"text is of type {type(text).__name__}; a meaning is read from a str")
-    return _Reader(text, line, column).meaning()
+    return _MeaningReader(text, line, column).meaning()
 
 
 def read_examples(source: PathLike | Iterable[str], *, needs_candidates: bool = True) -> list[ParseExample]:
@@ -233,7 +233,7 @@ def _sentence(words: tuple[str, ...], number: int) -> str:
 # ---- Meanings as text ----
 
 
-class _Reader:
+class _MeaningReader:
     """What was read of a text so far: `_at` characters."""
 
     def __init__(self, text: str, line: int, column: int) -> None:

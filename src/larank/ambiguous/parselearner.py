@@ -70,7 +70,7 @@ def check_state(name: str, value: Any, scope: Scope) -> None:
         raise SchemaError(f"{name}['grammar'] must have numbers of arguments for each symbol, got none for some")
 
 
-class Settings(NamedTuple):
+class ParseSettings(NamedTuple):
     """What a learner is made with, and cannot change later."""
 
     C: float
@@ -82,7 +82,7 @@ class Settings(NamedTuple):
 class _Tagger:
     """An OSPAS model whose features and labels have names; label 0 is "-"."""
 
-    def __init__(self, settings: Settings, seed: int) -> None:
+    def __init__(self, settings: ParseSettings, seed: int) -> None:
         self.model = _core.Ospas(C=settings.C, strategy=settings.strategy, update=settings.update, seed=seed)
         self.features: dict[str, int] = {}
         self.labels: dict[str, int] = {EMPTY: 0}
@@ -145,7 +145,7 @@ class Parsed(NamedTuple):
 class ParseLearner:
     """What a semantic parser has learned: symbols, roles and the grammar of its meanings."""
 
-    def __init__(self, settings: Settings, seed: int) -> None:
+    def __init__(self, settings: ParseSettings, seed: int) -> None:
         self.settings = settings
         self.symbols = _Tagger(settings, seed)
         self.roles = _Tagger(settings, seed + 1)
@@ -155,7 +155,7 @@ class ParseLearner:
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> ParseLearner:
         """The learner of which this is the state."""
-        learner = cls(Settings(*state["settings"]), seed=0)
+        learner = cls(ParseSettings(*state["settings"]), seed=0)
         learner.symbols.restore(state["symbols"])
         learner.roles.restore(state["roles"])
         learner.grammar = {symbol: set(numbers) for symbol, numbers in state["grammar"].items()}

@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 from larank import declare, parameters
 from larank.ambiguous.classifier import Regret
 from larank.ambiguous.meanings import EMPTY, Meaning
-from larank.ambiguous.parselearner import Parsed, ParseLearner, Settings, check_state
+from larank.ambiguous.parselearner import Parsed, ParseLearner, ParseSettings, check_state
 from larank.ambiguous.parserinput import check_sentence, check_sentences, check_taught, check_tested
 from larank.ambiguous.passes import SentencePasses
 from larank.ambiguous.sentences import Words
@@ -330,8 +330,8 @@ class SemanticParser(Passes, Seeded, Estimator):
         """Who has seen nothing."""
         return ParseLearner(self._settings(), int(seeds.randint(2**31 - 1)))
 
-    def _settings(self) -> Settings:
-        return Settings(float(self.C), int(self.window), self.strategy, self.update)
+    def _settings(self) -> ParseSettings:
+        return ParseSettings(float(self.C), int(self.window), self.strategy, self.update)
 
     def _train(
         self,

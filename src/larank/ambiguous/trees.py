@@ -21,7 +21,7 @@ _CHOICES = 40  # of arguments, per relation
 _PREFIXES = 1000  # choices for the first roles of a relation that are kept: all, of four roles and fewer
 
 
-class Choice(NamedTuple):
+class TreeChoice(NamedTuple):
     """The places of the arguments of one relation, and the sum of what they score."""
 
     arguments: tuple[int, ...]
@@ -51,7 +51,7 @@ class _Partial:
     parents: dict[int, int] = field(default_factory=dict)
     arguments: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
-    def with_choice(self, relation: int, choice: Choice) -> _Partial | None:
+    def with_choice(self, relation: int, choice: TreeChoice) -> _Partial | None:
         """With the arguments of one more relation, unless a word would have two places."""
         for argument in choice.arguments:
             if argument in self.parents or self._is_within(relation, argument):
@@ -76,7 +76,7 @@ class _Partial:
         return (-self.failed, len(self.parents), self.score)
 
 
-def choices(gains: Mapping[int, Sequence[float]], numbers: Sequence[int]) -> list[Choice]:
+def choices(gains: Mapping[int, Sequence[float]], numbers: Sequence[int]) -> list[TreeChoice]:
     """The best arguments of a relation.
 
     Parameters
@@ -88,12 +88,12 @@ def choices(gains: Mapping[int, Sequence[float]], numbers: Sequence[int]) -> lis
     """
     found = []
     for number in numbers:
-        prefixes = [Choice((), 0.0)]
+        prefixes = [TreeChoice((), 0.0)]
         for role in range(number):
             able = (place for place in gains if role < len(gains[place]))
             best = sorted(able, key=lambda place: -gains[place][role])[:_WORDS_PER_ROLE]
             longer = [
-                Choice((*prefix.arguments, place), prefix.score + gains[place][role])
+                TreeChoice((*prefix.arguments, place), prefix.score + gains[place][role])
                 for prefix in prefixes
                 for place in best
                 if place not in prefix.arguments
@@ -103,7 +103,7 @@ def choices(gains: Mapping[int, Sequence[float]], numbers: Sequence[int]) -> lis
     return sorted(found, key=lambda choice: -choice.score)[:_CHOICES]
 
 
-def best_tree(places: Sequence[int], offered: Mapping[int, Sequence[Choice]]) -> Tree:
+def best_tree(places: Sequence[int], offered: Mapping[int, Sequence[TreeChoice]]) -> Tree:
     """The best tree of the words at these places, given what their relations offer; others have no arguments."""
     partials = [_Partial()]
     best = partials[0]
@@ -130,7 +130,7 @@ def _built(place: int, arguments: Mapping[int, tuple[int, ...]], symbols: Sequen
     return Meaning(symbols[place], parts)
 
 
-def _is_valid(place: int, partial: _Partial, offered: Mapping[int, Sequence[Choice]]) -> bool:
+def _is_valid(place: int, partial: _Partial, offered: Mapping[int, Sequence[TreeChoice]]) -> bool:
     if place in offered and place not in partial.arguments:
         return False
     return all(_is_valid(argument, partial, offered) for argument in partial.arguments.get(place, ()))

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from larank.cli.console import say, short
 from larank.data.files import DataFormatError
 from larank.data.stream import EncodedTable
-from larank.data.tables import Labels, TableBlock, TableFile, library
+from larank.data.tables import ColumnLabels, TableBlock, TableFile, library
 from larank.tables.columns import KINDS
 from larank.tables.encoder import TableEncoder
 from larank.tables.recognition import are_dates, have_fractions
@@ -159,7 +159,7 @@ class TableData:
         """Examples of another file, encoded alike."""
         file = self._reading.file(path)
         block = file.read()
-        labels = Labels(label_in(file, block.frame.columns, self.label, self._names))
+        labels = ColumnLabels(label_in(file, block.frame.columns, self.label, self._names))
         labels.meet(block)
         return Encoded(self._features(block), labels.array(block))
 
@@ -185,7 +185,7 @@ class TableData:
         if len(columns) < 2:
             raise ValueError(f"{self.file.path}, line 1: only one column, {columns[0]!r}; is the delimiter right?")
         self._names = [name for name in columns if name != self.label]
-        self._labels = Labels(self.label)
+        self._labels = ColumnLabels(self.label)
         if self.encoder is not None:
             self.encoder.set_params(label=self.label)
             for name in (self.encoder.kinds or {}).keys() - set(columns):
@@ -226,7 +226,7 @@ class TableData:
         return features_of(block, self.encoder, self._names)
 
 
-def _why_no_labels(labels: Labels) -> str:
+def _why_no_labels(labels: ColumnLabels) -> str:
     """Return what a column looks like instead of labels; nothing if it may hold labels."""
     words, count = library("polars").Series(labels.known), len(labels.classes)
     if are_dates(words):
@@ -309,7 +309,7 @@ class TableModel(NamedTuple):
         """The examples of a file with their labels."""
         block = file.read()
         known = None if self.encoder is None else self.encoder.label
-        labels = Labels(label_in(file, block.frame.columns, label or known, self.names))
+        labels = ColumnLabels(label_in(file, block.frame.columns, label or known, self.names))
         labels.meet(block)
         return Encoded(self.features(block), labels.array(block))
 

@@ -55,7 +55,7 @@ class Separator(StrEnum):
     tab = "tab"
 
 
-class _Layout(NamedTuple):
+class _FileLayout(NamedTuple):
     """How a file is written down."""
 
     label: int | None
@@ -154,7 +154,7 @@ def train(
         check_outputs([model_file, checkpoint_file], [data_file, test_file, calibration_file])
         check_replaceable(model_file)
         named = None if columns is None else tuple(name.strip() for name in columns.split(","))
-        layout = _Layout(label, separator, comment)
+        layout = _FileLayout(label, separator, comment)
         _count_columns(data_file, layout)
         file = layout.open(data_file, named, layout.label_at)
         tagger = given.estimator(
@@ -216,7 +216,7 @@ def apply(
             check_outputs([output], [model_file, data_file])
         tagger, columns = _load(model_file)
         check_fit_in_lines(model_file, tagger.classes_, "train with labels of one line")
-        data = _file(data_file, columns, _Layout(label, separator, comment))
+        data = _file(data_file, columns, _FileLayout(label, separator, comment))
         if data.label is not None:
             named = "the last column" if label is None else f"column {label}"
             say(f"{data_file} has one column more than the model takes; {named} is left aside as labels")
@@ -244,7 +244,7 @@ def evaluate(
     """
     with work(debug):
         tagger, columns = _load(model_file)
-        true, predicted = _compared(tagger, _labelled_file(data_file, columns, _Layout(label, separator, comment)))
+        true, predicted = _compared(tagger, _labelled_file(data_file, columns, _FileLayout(label, separator, comment)))
         print_values(_figures(true, predicted))
         if has_chunks(label for labels in true for label in labels):
             print_rows(entity_report(true, predicted).rows(), "Entities")
@@ -293,7 +293,7 @@ def _load(model_file: Path) -> tuple[SequenceTagger, Sequence[str]]:
     return model, model.columns_
 
 
-def _file(path: Path, columns: Sequence[str], layout: _Layout) -> ConllFile:
+def _file(path: Path, columns: Sequence[str], layout: _FileLayout) -> ConllFile:
     """A file for a tagger: with its columns, and with labels if it has one column more."""
     found = _count_columns(path, layout)
     if found not in (len(columns), len(columns) + 1):
@@ -308,7 +308,7 @@ def _file(path: Path, columns: Sequence[str], layout: _Layout) -> ConllFile:
     return layout.open(path, columns, layout.label_at if has_labels else None)
 
 
-def _count_columns(path: Path, layout: _Layout) -> int:
+def _count_columns(path: Path, layout: _FileLayout) -> int:
     """Look at the first line, so that the file is read again later."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise ValueError(f"{path} is a pipe or a device; `larank tag` reads files more than once, so write it to one")
@@ -318,7 +318,7 @@ def _count_columns(path: Path, layout: _Layout) -> int:
     return found
 
 
-def _labelled_file(path: Path, columns: Sequence[str], layout: _Layout) -> ConllFile:
+def _labelled_file(path: Path, columns: Sequence[str], layout: _FileLayout) -> ConllFile:
     file = _file(path, columns, layout)
     if file.label is None:
         raise ValueError(f"{path} has no labels, only the columns of the model ({', '.join(file.columns)})")

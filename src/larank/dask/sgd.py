@@ -26,7 +26,14 @@ from larank.dask.estimators import OnPartitions
 from larank.dask.shares import ClusterError, Partitions, Shares, client_for, completed_by_workers, unfinished
 from larank.dask.survey import CheckedPartition, Costs, Survey, joined
 from larank.declare import ParameterError
-from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start, State, precision_of_weights
+from larank.linear.gradientmachine import (
+    GradientMachine,
+    GradientProblem,
+    LabelledRows,
+    Start,
+    State,
+    precision_of_weights,
+)
 from larank.linear.gradientmachine import visits_per_regularisation as visits_between
 from larank.linear.gradientstart import StartSearch, sample_size
 from larank.linear.gradienttraining import GradientTraining
@@ -114,11 +121,11 @@ class LinearSGDClassifier(OnPartitions, Ordinary):
         n_classes = len(survey.classes)
         like_own = self.formulation == "joint" or self.class_weight is None or n_classes == 2
         costs = Costs(1.0, survey.classes, survey.class_factors(self.class_weight), like_own)
-        shares = Shares(partitions, _Build(costs, survey.dtype), worker_timeout)
+        shares = Shares(partitions, _GradientBuild(costs, survey.dtype), worker_timeout)
         survey.describe(self)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=1 + len(shares))
         start, visits = self._first_step(shares, survey, int(seeds[0]))
-        problem = Problem.of(self)
+        problem = GradientProblem.of(self)
         dtype = precision_of_weights(_Shaped(survey), n_classes)
         states = [
             GradientMachine(problem, dtype, survey.n_features, n_classes, start, int(seed)).state()
@@ -140,7 +147,7 @@ class LinearSGDClassifier(OnPartitions, Ordinary):
         sample = _joined_rows(completed_by_workers(shares.ask_until_answered(_sample, sample_size(rows) / rows, seed)))
         if self.t0 is not None:
             return Start(self.t0, visits_between(sample.X, self.algorithm)), 0
-        search = StartSearch(Problem.of(self), sample, len(survey.classes), None, seed)
+        search = StartSearch(GradientProblem.of(self), sample, len(survey.classes), None, seed)
         for _ in search.trials():
             pass
         return search.start(survey.n_features), search.visits
@@ -165,7 +172,7 @@ def _joined_rows(parts: list[LabelledRows]) -> LabelledRows:
 
 
 @dataclass(frozen=True)
-class _Build:
+class _GradientBuild:
     """Makes the rows of a share, on its worker; those without a cost are left out."""
 
     costs: Costs
@@ -192,7 +199,7 @@ class _Pass(NamedTuple):
 class _Task(NamedTuple):
     """What the workers need to know to go on from a state."""
 
-    problem: Problem
+    problem: GradientProblem
     n_labels: int
     start: Start
     shuffled: bool

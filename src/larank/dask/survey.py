@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
-from sklearn.base import BaseEstimator
 
 from larank.costs import check_weights, class_factors
-from larank.validation import check_several_classes, validated
+from larank.validation import Anonymous, check_several_classes, validated
 
 
 @dataclass(frozen=True)
@@ -30,10 +29,6 @@ class CheckedPartition:
         """What Dask takes for the bytes that it occupies."""
         arrays = (self.X.data, self.X.indices, self.X.indptr) if issparse(self.X) else (self.X,)
         return sum(array.nbytes for array in (*arrays, self.y, self.weights) if array is not None)
-
-
-class _Anonymous(BaseEstimator):  # type: ignore[misc]
-    """Whose data are checked for themselves."""
 
 
 def checked(number: int, X: Any, y: Any, sample_weight: Any = None) -> CheckedPartition:
@@ -55,7 +50,7 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> CheckedPartition:
         check_weights(weights)
     if not rows:
         return CheckedPartition(None, labels, weights, None)
-    probe = _Anonymous()
+    probe = Anonymous()
     X, labels = validated(probe, X, labels, reset=True)
     return CheckedPartition(X, labels, weights, getattr(probe, "feature_names_in_", None))
 

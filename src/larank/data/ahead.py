@@ -37,7 +37,7 @@ def read_ahead(
     size : callable
         The size of an item, by default one.
     """
-    reading = _Reading(items, ahead, size)
+    reading = _ReadingAhead(items, ahead, size)
     thread = Thread(target=copy_context().run, args=(reading.run,), name="larank-reading", daemon=True)
     try:
         thread.start()
@@ -74,7 +74,7 @@ class _Made(NamedTuple):
     error: BaseException | None = None
 
 
-class _Reading:
+class _ReadingAhead:
     """Items on their way from the thread that makes them to the one that takes them."""
 
     def __init__(self, items: Iterator[Any], ahead: float, size: Callable[[Any], float]) -> None:

@@ -27,7 +27,7 @@ _LABEL_BYTES, _LABEL_RATIO = 1 << 25, 100  # what strings of labels may take, an
 _PIECE_CELLS = 1 << 13  # of a table, as words; many more leave the cache
 
 
-class Rows(NamedTuple):
+class FileRows(NamedTuple):
     """Some rows of a file, their labels, the lines they stand in, and how much of the file was read by then."""
 
     X: Any
@@ -98,7 +98,7 @@ class SvmlightText:
 
     def rows(
         self, path: PathLike, n_bytes: int | None = None, labelling: Labelling = LabelText.array
-    ) -> Generator[Rows]:
+    ) -> Generator[FileRows]:
         """Blocks that end with the row that brings them to so many bytes; by default one block."""
         base = "detect" if self.zero_based == "auto" else "zero" if self.zero_based else "one"
         kind = _core.SvmlightReader32 if floating(self.dtype) == np.float32 else _core.SvmlightReader64
@@ -128,7 +128,7 @@ class TableText:
 
     def rows(
         self, path: PathLike, n_bytes: int | None = None, labelling: Labelling = LabelText.array
-    ) -> Generator[Rows]:
+    ) -> Generator[FileRows]:
         """Blocks of as many rows as have so many bytes, at least one; by default one block."""
         delimiter = self.delimiter
         if delimiter is None:
@@ -138,7 +138,7 @@ class TableText:
             lines = csv.reader(text, delimiter=delimiter, strict=True)
             with located(path, lambda: lines.line_num):
                 for X, labels in _table_blocks(lines, self, n_bytes):
-                    yield Rows(X, labelling(labels), int(labels.lines[0]), int(labels.lines[-1]), share_read(file))
+                    yield FileRows(X, labelling(labels), int(labels.lines[0]), int(labels.lines[-1]), share_read(file))
 
 
 def format_suffix(path: PathLike) -> str:
@@ -183,12 +183,14 @@ def _whole_lines(stream: Any, piece_bytes: int) -> Iterator[bytes]:
         yield bytes(pending).removeprefix(mark) + b"\n"
 
 
-def _taken(reader: _core.SvmlightReader32 | _core.SvmlightReader64, labelling: Labelling, share: float | None) -> Rows:
+def _taken(
+    reader: _core.SvmlightReader32 | _core.SvmlightReader64, labelling: Labelling, share: float | None
+) -> FileRows:
     values, indices, starts, columns, label_text, lines = reader.take()
     y = labelling(LabelText(label_text, lines))
     X = csr_matrix((values, indices, starts), shape=(len(y), columns))
     X.has_canonical_format = True
-    return Rows(X, y, int(lines[0]), int(lines[-1]), share)
+    return FileRows(X, y, int(lines[0]), int(lines[-1]), share)
 
 
 # ---- Tables ----

@@ -538,10 +538,10 @@ def _without_blank_lines(text: bytes) -> bytes:
     return _QUOTED_OR_BLANK_LINES.sub(lambda match: match[0] if match[0].startswith(b'"') else b"\n", text)
 
 
-# ---- Labels ----
+# ---- ColumnLabels ----
 
 
-class Labels:
+class ColumnLabels:
     """What the labels of a table are: integers, if all of them are written so, numbers, or words.
 
     Parameters

@@ -23,8 +23,8 @@ from larank.blocks.provider import pieces
 from larank.blocks.shared import SharedProvider, SharedValues, matrix_nbytes
 from larank.costs import check_two_classes, example_costs
 from larank.crossvalidation import (
-    Examples,
     Fold,
+    FoldedExamples,
     Request,
     Scoring,
     Tally,
@@ -78,7 +78,7 @@ class SharedSearch:
         X, y = model._validated(X, y, reset=True)
         self.problem, _ = model.stated(X, y, sample_weight)
         weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
-        self.X, self.y, self.weight = self.examples = Examples(X, y, weight)
+        self.X, self.y, self.weight = self.examples = FoldedExamples(X, y, weight)
         self.seed = int(check_random_state(self.estimator.random_state).randint(2**31 - 1))
         self.folds = folds_of(request.cv, X, y)
         self._of_folds = [self._problem_of(fold, number) for number, fold in enumerate(self.folds)]

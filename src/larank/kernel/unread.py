@@ -14,7 +14,7 @@ from larank.publishing import one_model
 _Class = TypeVar("_Class", bound=type)
 
 
-class Training(Protocol):
+class HeldTraining(Protocol):
     """What is known of the machine whose session has the model."""
 
     lock: Any  # held by whoever works with the session
@@ -37,7 +37,7 @@ class UnreadModel:
     """
 
     def __init__(
-        self, machine: Training, take: Callable[[], dict[str, Any]], take_back: Callable[[], dict[str, Any]]
+        self, machine: HeldTraining, take: Callable[[], dict[str, Any]], take_back: Callable[[], dict[str, Any]]
     ) -> None:
         self._machine, self._call = machine, machine.calls
         self._take, self._take_back = take, take_back

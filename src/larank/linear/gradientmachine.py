@@ -44,7 +44,7 @@ class LabelledRows:
 
 
 @dataclass(frozen=True)
-class Problem:
+class GradientProblem:
     """What is minimised, and by which algorithm."""
 
     algorithm: str
@@ -54,7 +54,7 @@ class Problem:
     intercept: bool
 
     @classmethod
-    def of(cls, model: Any) -> Problem:
+    def of(cls, model: Any) -> GradientProblem:
         """That of an estimator."""
         return cls(model.algorithm, model.loss, model.formulation, float(model.alpha), bool(model.fit_intercept))
 
@@ -116,7 +116,7 @@ class GradientMachine:
     """
 
     def __init__(
-        self, problem: Problem, dtype: np.dtype[Any], n_features: int, n_labels: int, start: Start, seed: int
+        self, problem: GradientProblem, dtype: np.dtype[Any], n_features: int, n_labels: int, start: Start, seed: int
     ) -> None:
         self.problem, self.dtype, self.start = problem, dtype, start
         self.factor = 1.0  # what the weights are multiplied by in the model
@@ -143,7 +143,7 @@ class GradientMachine:
         )
 
     @classmethod
-    def from_state(cls, problem: Problem, n_labels: int, start: Start, state: State) -> GradientMachine:
+    def from_state(cls, problem: GradientProblem, n_labels: int, start: Start, state: State) -> GradientMachine:
         """One that goes on where another was."""
         weights = state["weights"]
         machine = cls(

@@ -19,8 +19,8 @@ from scipy.sparse import csr_matrix, issparse
 
 from larank.linear.gradientmachine import (
     GradientMachine,
+    GradientProblem,
     LabelledRows,
-    Problem,
     Start,
     precision_of_weights,
     share_of_values,
@@ -51,7 +51,7 @@ class StartSearch:
     """Trials on a sample, one at a time; `best` is the start to take so far."""
 
     def __init__(
-        self, problem: Problem, sample: LabelledRows, n_labels: int, weights: NDArray[Any] | None, seed: int
+        self, problem: GradientProblem, sample: LabelledRows, n_labels: int, weights: NDArray[Any] | None, seed: int
     ) -> None:
         self._problem, self._n_labels, self._seed = problem, n_labels, seed
         self._skip = visits_per_regularisation(sample.X, problem.algorithm)

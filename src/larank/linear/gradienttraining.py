@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from larank.linear.gradientmachine import (
     GradientMachine,
+    GradientProblem,
     LabelledRows,
-    Problem,
     Start,
     precision_of_weights,
     visits_per_regularisation,
@@ -47,7 +47,7 @@ class Plan:
     it has not fallen for `patience` passes.
     """
 
-    problem: Problem
+    problem: GradientProblem
     parts: Callable[[Callable[[], bool]], Generator[Part | None]]
     epochs: int
     shuffled: bool

@@ -22,7 +22,7 @@ from larank.declare import Declared, Value, parameter
 from larank.docstrings import with_paragraphs
 from larank.linear.labelkernel import checked_label_kernel
 from larank.linear.model import FITTED_LINEARLY, LinearClassifier
-from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective, listed
+from larank.linear.primalobjective import PrimalExamples, PrimalLoss, PrimalObjective, listed
 from larank.linear.primaltraining import PrimalTraining
 from larank.parameters import Seeded, StoppingAtGap, Weighted
 from larank.publishing import next_model, of_one_model
@@ -91,7 +91,7 @@ class PrimalMulticlassSVC(Weighted, StoppingAtGap, _InThreads, Seeded, LinearCla
     ----------
     Zien, De Bona, Ong. Training and Approximation of a Primal Multiclass Support Vector Machine. 2007.
 
-    Examples
+    PrimalExamples
     --------
     >>> from larank import PrimalMulticlassSVC
     >>> from larank.data import load_letter
@@ -244,7 +244,7 @@ class PrimalMulticlassSVC(Weighted, StoppingAtGap, _InThreads, Seeded, LinearCla
     def _fit(self, X: Any, y: NDArray[Any], weights: NDArray[np.float64], before: _Before | None) -> Outcome:
         classes = np.unique(y)
         labels = np.searchsorted(classes, y).astype(np.int32)
-        examples = Examples(listed(X), labels, float(self.C) * weights, len(classes))
+        examples = PrimalExamples(listed(X), labels, float(self.C) * weights, len(classes))
         start = None if before is None else before.table(X.shape[1], classes)
         label_kernel = checked_label_kernel(self.label_kernel, len(classes))
         loss = self._loss

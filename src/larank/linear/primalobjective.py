@@ -60,7 +60,7 @@ class PrimalLoss:
 
 
 @dataclass(frozen=True)
-class Examples:
+class PrimalExamples:
     """What the losses are summed over."""
 
     X: Any  # float32 or float64, dense or CSR
@@ -106,7 +106,7 @@ class PrimalObjective:
 
     def __init__(
         self,
-        examples: Examples,
+        examples: PrimalExamples,
         loss: PrimalLoss,
         label_kernel: NDArray[np.float64] | None,
         *,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from larank.linear.biasbound import BiasBound
 from larank.linear.descent import SOLVERS, Descent, newton
-from larank.linear.primalobjective import Examples, Iterate, PrimalObjective, Table
+from larank.linear.primalobjective import Iterate, PrimalExamples, PrimalObjective, Table
 from larank.linear.shrinking import ROUNDING
 from larank.training import FromScratch, Objectives, completed
 from larank.training.loop import ObjectiveValues
@@ -134,7 +134,7 @@ class PrimalTraining:
         """Return the objective of w = 0 without biases, which a descent on smoother losses may end above."""
         objective = self._objective
         labels, n_classes = objective.examples.labels[:1], objective.examples.n_classes
-        example = Examples(np.zeros((1, 0)), labels, np.ones(1), n_classes)
+        example = PrimalExamples(np.zeros((1, 0)), labels, np.ones(1), n_classes)
         one = PrimalObjective(example, objective.loss, None, fit_intercept=True, workers=objective.workers)
         one.smooth(objective.softmax_gamma, objective.smoothing)
         return float(objective.examples.costs.sum()) * one.evaluate(one.zeros()).primal
@@ -237,7 +237,7 @@ def _of_biases(objective: PrimalObjective, scores: NDArray[np.float64]) -> Prima
     """Return the same losses as a function of biases that are added to these scores."""
     examples = objective.examples
     biases = PrimalObjective(
-        Examples(np.zeros((objective.n_examples, 0)), examples.labels, examples.costs, examples.n_classes),
+        PrimalExamples(np.zeros((objective.n_examples, 0)), examples.labels, examples.costs, examples.n_classes),
         objective.loss,
         None,
         fit_intercept=True,

@@ -12,8 +12,8 @@ from larank import declare
 from larank.base import unfitted
 from larank.costs import example_costs
 from larank.crossvalidation import (
-    Examples,
     Fold,
+    FoldedExamples,
     Request,
     Scoring,
     Tally,
@@ -42,7 +42,7 @@ class WarmSearch:
         declare.check(model)
         X, y = validated(model, X, y, reset=True)
         weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
-        self.examples = Examples(X, y, weight)
+        self.examples = FoldedExamples(X, y, weight)
         classes = classes_of(y)
         example_costs(
             1.0, X, y, classes, sample_weight, model.class_weight
@@ -59,7 +59,7 @@ class WarmSearch:
         def run(number: int) -> None:
             fold = self.folds[number]
             fold.classes(y, number)
-            follow(_FoldPath(self, fold), fold, Cs, self.examples, scoring, scores[number, :, 0], tally)
+            follow(_WarmFoldPath(self, fold), fold, Cs, self.examples, scoring, scores[number, :, 0], tally)
 
         run_folds(run, len(self.folds), min(self.threads, len(self.folds)))
 
@@ -77,7 +77,7 @@ class WarmSearch:
         return model
 
 
-class _FoldPath:
+class _WarmFoldPath:
     """The models of one fold, with larger and larger costs."""
 
     def __init__(self, search: WarmSearch, fold: Fold) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from larank import declare, parameters
@@ -44,7 +43,7 @@ from larank.data.stream import (
 )
 from larank.declare import LARGEST_COUNT, Declared, ParameterError, fitted, parameter
 from larank.docstrings import with_paragraphs
-from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start, bytes_of_machine
+from larank.linear.gradientmachine import GradientMachine, GradientProblem, LabelledRows, Start, bytes_of_machine
 from larank.linear.gradienttraining import GradientTraining, Part, Plan
 from larank.linear.labels import StreamLabels
 from larank.linear.model import FITTED_LINEARLY, LinearClassifier
@@ -53,7 +52,7 @@ from larank.publishing import next_model, of_one_model
 from larank.training import Limits, Looks, Outcome, check_arrived, train, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
-from larank.validation import advised, classes_of, held_out_examples, validated
+from larank.validation import Anonymous, advised, classes_of, held_out_examples, validated
 
 _VISITS = 1_000_000  # visits of examples in a fit without max_iter, if the data are small
 _WORK = 1_000_000_000  # multiply-adds of such a fit
@@ -376,7 +375,7 @@ class LinearSGDClassifier(Weighted, Passes, _Buffered, Seeded, LinearClassifier)
             rows, held_out = self._split(rows, classes, seeds)
         labels = StreamLabels(classes)
         plan = Plan(
-            Problem.of(self),
+            GradientProblem.of(self),
             partial(_one_part, rows, len(classes)),
             self._passes_over(len(rows), int(rows.X.nnz if issparse(rows.X) else rows.X.size)),
             shuffled=bool(self.shuffle),
@@ -447,9 +446,9 @@ class LinearSGDClassifier(Weighted, Passes, _Buffered, Seeded, LinearClassifier)
         labels = StreamLabels()
         held_out = None
         if validation is not None:
-            held_out = held_out_examples(validation, partial(validated, _Anonymous(), reset=True), None)
+            held_out = held_out_examples(validation, partial(validated, Anonymous(), reset=True), None)
         plan = Plan(
-            Problem.of(self),
+            GradientProblem.of(self),
             partial(self._parts, source, labels),
             passes,
             shuffled=bool(self.shuffle),
@@ -469,7 +468,7 @@ class LinearSGDClassifier(Weighted, Passes, _Buffered, Seeded, LinearClassifier)
         first = not hasattr(self, "coef_")
         if not first:
             parameters.check_unchanged(self._began_with, declare.values_of(self))
-        problem = Problem.of(self)
+        problem = GradientProblem.of(self)
         labels = StreamLabels() if first else StreamLabels(self._arrived, self._announced)
         labels.announce(classes)
         machine = None
@@ -629,10 +628,6 @@ class LinearSGDClassifier(Weighted, Passes, _Buffered, Seeded, LinearClassifier)
                 f"memory_limit={self.memory_limit:.3g} bytes do not hold the weights of {X.shape[1]} features and "
                 f"{n_labels} classes; at least {needed} would do"
             )
-
-
-class _Anonymous(BaseEstimator):  # type: ignore[misc]
-    """Whose data are checked for themselves."""
 
 
 def _one_part(rows: LabelledRows, n_labels: int, _: _IsCut) -> Generator[Part | None]:

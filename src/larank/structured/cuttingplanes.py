@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from larank.structured.pairs import Example, TrainingPairs, own
-from larank.structured.solver import Solver, Support
+from larank.structured.solver import JointSupport, Solver
 from larank.structured.steps import Pattern, pattern_of
 from larank.structured.weights import Vector, Weights, augmented_batch, check_argmax
 from larank.structured.workingset import WorkingSet
@@ -216,10 +216,10 @@ class NSlack(CuttingPlanes):
         finally:
             self._losses, self._violation = before
 
-    def support(self) -> Support:
+    def support(self) -> JointSupport:
         """The support vectors."""
         self.set.take_in()
-        return Support.of(
+        return JointSupport.of(
             (pattern.example, [v for v in pattern.vectors.values() if v.beta]) for pattern in self.set.support()
         )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from larank.data import schema
 from larank.structured.pairs import Example, TrainingPairs
-from larank.structured.solver import OnlineSolver, Support
+from larank.structured.solver import JointSupport, OnlineSolver
 from larank.structured.steps import DualSteps, Pattern
 from larank.structured.weights import FeatureWeights, Vector, Weights
 from larank.structured.workingset import WorkingSet
@@ -173,7 +173,7 @@ class LaRankSolver(OnlineSolver):
         self.steps.steps += found.steps
         self.counts_of_rounds = {"looks": found.looks}
 
-    def support(self) -> Support:
+    def support(self) -> JointSupport:
         """The support vectors."""
         return support_of(self.steps)
 
@@ -191,7 +191,7 @@ class LaRankSolver(OnlineSolver):
             "w": self.explicit_weights(),
         }
 
-    def restore(self, support: Support, state: Mapping[str, Any]) -> None:
+    def restore(self, support: JointSupport, state: Mapping[str, Any]) -> None:
         """Take over what another solver of this kind had learnt."""
         steps = self.steps
         restore_patterns(steps, support)
@@ -204,13 +204,13 @@ class LaRankSolver(OnlineSolver):
             self.weights.w = np.array(state["w"])
 
 
-def support_of(steps: DualSteps) -> Support:
+def support_of(steps: DualSteps) -> JointSupport:
     """The support vectors, pattern by pattern, without those that have no coefficient."""
     patterns = [steps.patterns[number] for number in steps.order if steps.patterns[number].truth.beta]
-    return Support.of((pattern.example, [v for v in pattern.vectors.values() if v.beta]) for pattern in patterns)
+    return JointSupport.of((pattern.example, [v for v in pattern.vectors.values() if v.beta]) for pattern in patterns)
 
 
-def restore_patterns(steps: DualSteps, support: Support) -> None:
+def restore_patterns(steps: DualSteps, support: JointSupport) -> None:
     """Make the support vectors those of `steps`."""
     for k, example in enumerate(support.examples):
         pattern = steps.pattern_of(example)

@@ -29,7 +29,7 @@ from larank.structured.cuttingplanes import FINEST, CuttingPlanes
 from larank.structured.pairs import Example, own
 from larank.structured.rows import stacked
 from larank.structured.simplex import ascend_on_simplex
-from larank.structured.solver import Support
+from larank.structured.solver import JointSupport
 from larank.structured.weights import FeatureWeights, Vector, Weights, augmented_batch, check_argmax
 from larank.training import FromScratch, ObjectiveValues
 
@@ -269,7 +269,7 @@ class OneSlack(CuttingPlanes):
             self._visited = visited
         return self._objectives(self._plane_of(found))
 
-    def support(self) -> Support:
+    def support(self) -> JointSupport:
         """The support vectors."""
         known = self.known()
         coefficients = -known.sums(self.choices, self.alpha)
@@ -285,7 +285,7 @@ class OneSlack(CuttingPlanes):
             starts.append(starts[-1] + len(used))
             outputs += [one.vectors[n].output for n in used]
             beta += part[used].tolist()
-        return Support(examples, np.array(starts), outputs, np.array(beta), np.zeros(len(beta)))
+        return JointSupport(examples, np.array(starts), outputs, np.array(beta), np.zeros(len(beta)))
 
     def operations(self) -> dict[str, int]:
         """How often each operation was performed."""

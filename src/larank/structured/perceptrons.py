@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from larank.data.schema import floats, integer, nullable, record
 from larank.structured.pairs import Example, own
 from larank.structured.rows import NO_ROW, Row
-from larank.structured.solver import OnlineSolver, Support
+from larank.structured.solver import JointSupport, OnlineSolver
 from larank.structured.steps import Pattern
 from larank.structured.weights import FeatureWeights, Vector, Weights, augmented, check_argmax
 
@@ -87,16 +87,16 @@ class StepPerExample(OnlineSolver):
         """How often each operation was performed."""
         return {"updates": self.updates}
 
-    def support(self) -> Support:
+    def support(self) -> JointSupport:
         """What was added, example by example."""
-        return Support.of((pattern.example, list(pattern.vectors.values())) for pattern in self.patterns.values())
+        return JointSupport.of((pattern.example, list(pattern.vectors.values())) for pattern in self.patterns.values())
 
     def state(self) -> dict[str, Any]:
         """Numbers that `restore` needs beside the support vectors."""
         counts = {"visits": self.visits, "updates": self.updates, "mistakes": self.mistakes}
         return {**counts, "w": self.explicit_weights(), "early": self.early}
 
-    def restore(self, support: Support, state: Mapping[str, Any]) -> None:
+    def restore(self, support: JointSupport, state: Mapping[str, Any]) -> None:
         """Take over what another solver of this kind had learnt."""
         self.visits, self.updates, self.mistakes = state["visits"], state["updates"], state["mistakes"]
         for k, example in enumerate(support.examples):
@@ -110,7 +110,7 @@ class StepPerExample(OnlineSolver):
             self.weights.w, self.early = np.array(state["w"]), np.array(state["early"])
 
 
-class Perceptron(StepPerExample):
+class PerceptronSolver(StepPerExample):
     """Steps on examples whose prediction is wrong."""
 
     NAME = "perceptron"
@@ -128,7 +128,7 @@ class Perceptron(StepPerExample):
         return self.mistakes / max(1, self.visits)
 
 
-class PassiveAggressive(StepPerExample):
+class PassiveAggressiveSolver(StepPerExample):
     """Steps that would free examples of their loss, of at most the cost of the example."""
 
     NAME = "passive-aggressive"

@@ -19,7 +19,7 @@ _HISTORY_POINTS = 100  # of an epoch at most
 
 
 @dataclass(frozen=True)
-class Support:
+class JointSupport:
     """Support patterns and their vectors: pattern k has the vectors starts[k] : starts[k + 1]."""
 
     examples: list[Example]
@@ -49,7 +49,7 @@ class Solver(ABC):
     weights: Weights
 
     @abstractmethod
-    def support(self) -> Support:
+    def support(self) -> JointSupport:
         """The support vectors."""
 
     @abstractmethod
@@ -95,7 +95,7 @@ class OnlineSolver(Solver):
         """Numbers that `restore` needs beside the support vectors."""
 
     @abstractmethod
-    def restore(self, support: Support, state: Mapping[str, Any]) -> None:
+    def restore(self, support: JointSupport, state: Mapping[str, Any]) -> None:
         """Take over what another solver of this kind had learnt."""
 
 

@@ -37,7 +37,7 @@ class Pattern:
     vectors: dict[Hashable, Vector] = field(default_factory=dict)
 
 
-class Choice(NamedTuple):
+class StepChoice(NamedTuple):
     """Two vectors of a pattern, c+ and c-, and g(c+) - g(c-)."""
 
     up: Vector
@@ -82,7 +82,7 @@ class DualSteps:
             return
         pattern = self.pattern_of(example)
         worst = self.most_violating(pattern, pattern.truth)
-        choice = Choice(pattern.truth, worst, self.gradient(pattern.truth) - self.gradient(worst))
+        choice = StepChoice(pattern.truth, worst, self.gradient(pattern.truth) - self.gradient(worst))
         self.loss += example.cost * max(0.0, choice.violation)
         if choice.violation > self.accepted(pattern.truth, worst):
             self.add(pattern)
@@ -94,7 +94,7 @@ class DualSteps:
         worst = self.most_violating(pattern, choice.down)
         violation = choice.violation + self.gradient(choice.down) - self.gradient(worst)
         if violation > choice.violation:
-            choice = Choice(choice.up, worst, violation)
+            choice = StepChoice(choice.up, worst, violation)
         if choice.violation > self.accepted(choice.up, choice.down):
             self.smo_step(pattern, choice)
 
@@ -126,7 +126,7 @@ class DualSteps:
         """g_i(c), [thesis] (5.4)."""
         return -v.loss - self.weights.score(v)
 
-    def choose(self, pattern: Pattern) -> Choice:
+    def choose(self, pattern: Pattern) -> StepChoice:
         """The feasible direction with the highest gradient among the vectors of a pattern."""
         up = down = pattern.truth
         worst = self.gradient(pattern.truth)
@@ -139,13 +139,13 @@ class DualSteps:
                 best, up = g, v
             if worst - g > _TIE * abs(g):
                 worst, down = g, v
-        return Choice(up, down, best - worst)
+        return StepChoice(up, down, best - worst)
 
     def slack_among_vectors(self, pattern: Pattern) -> float:
         """xi_i as far as its vectors tell."""
         return self.gradient(pattern.truth) - min(map(self.gradient, pattern.vectors.values()))
 
-    def smo_step(self, pattern: Pattern, choice: Choice) -> None:  # [thesis] algorithm 17
+    def smo_step(self, pattern: Pattern, choice: StepChoice) -> None:  # [thesis] algorithm 17
         """Move two coefficients to the maximum of the dual along their direction."""
         up, down, violation = choice
         truth, cost = pattern.truth, pattern.example.cost

@@ -39,15 +39,18 @@ from larank.structured.larank import REPROCESS, AdaptiveSchedule, FixedSchedule,
 from larank.structured.model import StructuredModel
 from larank.structured.oneslack import OneSlack
 from larank.structured.pairs import Example, TrainingPairs, checked_pairs, checked_sequence
-from larank.structured.perceptrons import PassiveAggressive, Perceptron, StepPerExample
-from larank.structured.solver import OnlineSolver, Solver, Support, Visits
+from larank.structured.perceptrons import PassiveAggressiveSolver, PerceptronSolver, StepPerExample
+from larank.structured.solver import JointSupport, OnlineSolver, Solver, Visits
 from larank.structured.togap import PassThenRounds
 from larank.structured.weights import CachedExpansion, FeatureWeights, KernelExpansion, Vector, Weights
 from larank.training import Limits, Outcome, Result, progress_for, train, warn_if_early
 from larank.validation import on_host
 
 _BATCH: Mapping[str, type[CuttingPlanes]] = {"svmstruct": NSlack, "svmstruct-1slack": OneSlack}
-_PERCEPTRONS: Mapping[str, type[StepPerExample]] = {"perceptron": Perceptron, "passive-aggressive": PassiveAggressive}
+_PERCEPTRONS: Mapping[str, type[StepPerExample]] = {
+    "perceptron": PerceptronSolver,
+    "passive-aggressive": PassiveAggressiveSolver,
+}
 _TOL = 1e-3  # of the cutting planes
 _MOST_PASSES = 1000  # to a tolerance
 _INPUTS_AT_ONCE = 256  # of predictions, where the model has batches
@@ -136,7 +139,7 @@ class StructuredSVC(Stopping, Seeded, Estimator):
 
     References
     ----------
-    Bordes. New Algorithms for Large-Scale Support Vector Machines. PhD thesis, 2010, sections 2.2 and 5.1.
+    Bordes. New Algorithms for Large-Scale JointSupport Vector Machines. PhD thesis, 2010, sections 2.2 and 5.1.
     Tsochantaridis, Joachims, Hofmann, Altun. Large Margin Methods for Structured and Interdependent Output Variables.
     JMLR 6, 2005.
     Joachims, Finley, Yu. Cutting-Plane Training of Structural SVMs. Machine Learning 77, 2009.
@@ -517,7 +520,7 @@ class StructuredSVC(Stopping, Seeded, Estimator):
         columns = zip(self.support_.tolist(), self._inputs, self._truths, self.support_costs_.tolist(), strict=True)
         outputs = [output for _, output in self.support_vectors_]
         examples = [Example(*values) for values in columns]
-        solver.restore(Support(examples, self._starts, outputs, self._beta, self._early), self._state)
+        solver.restore(JointSupport(examples, self._starts, outputs, self._beta, self._early), self._state)
         return solver
 
     def _weights(self) -> Weights:

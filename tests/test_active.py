@@ -457,6 +457,14 @@ def test_a_matrix_of_kernel_values_works_the_way_the_error_says():
     assert model.score(numbers, y) > 0.9
 
 
+def test_a_new_class_may_appear_in_an_answer():
+    X, y = two_moons()
+    model = LaRankClassifier(gamma=2.0, random_state=0)
+    learner = ActiveLearner(model, X, selection=Active(budget=30), random_state=0)
+    ask_for(learner, np.where(X[:, 0] > 1.5, "far", y))
+    assert learner.estimator.classes_.tolist() == ["far", "left", "right"]
+
+
 def test_a_model_trained_before_chooses_from_the_first_question_on():
     X, y = two_moons()
     model = LaRankClassifier(C=10, gamma=2.0, random_state=0).partial_fit(X[:40], y[:40])

@@ -528,11 +528,12 @@ def test_interrupted_training_saves_what_it_has(number):
     assert models.load("m.larank").result_.status == "interrupted"
 
 
-def test_a_signal_that_comes_before_training_ends_the_command_at_once():
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_comes_before_training_ends_the_command_at_once(number):
     os.mkfifo("pipe.svm")  # nobody writes into it
     child = process("train pipe.svm m.larank")
     with open("pipe.svm", "wb"):  # opens once the command reads
-        child.send_signal(signal.SIGTERM)
+        child.send_signal(number)
         _, stderr = child.communicate(timeout=60)
     assert child.returncode == 130
     assert stderr == "larank: interrupted\n"

@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -40,7 +41,8 @@ def table(path, labels, column="kind"):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    monkeypatch.setattr("larank.cli.console.is_terminal", lambda: True, raising=False)
+    import_module("larank.cli.info")  # it keeps the function that it imports first
+    monkeypatch.setattr("larank.cli.console.is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "300")
 
 

@@ -207,7 +207,9 @@ class Given:
             if of_owner and given not in of_owner:
                 raise typer.BadParameter(f"{spelled} is used only with --{name} {of_owner[0]}, got {_text(given)}")
             if not of_owner and given is not None:
-                raise typer.BadParameter(f"{spelled} cannot be combined with --{name} or its switches; got {given}")
+                raise typer.BadParameter(
+                    f"{spelled} cannot be combined with --{name} or the switches of another {name}"
+                )
             values[name] = owner(**chosen)
         estimator = self.kind(**values, **others)
         try:

@@ -618,7 +618,7 @@ def wrong_values(kind, name):
     if each.accepted is None:
         return _ELSEWHERE.get(name) if each.check is None else _BY_CHECK.get(each.check.__name__)
     wanted, values = [], []
-    for alternative in each.accepted.alternatives:
+    for alternative in each.accepted:
         if isinstance(alternative, declare.Number):
             wanted.append("a finite number")
             bounds = (alternative.least - 1, alternative.above, alternative.below, 2 * alternative.most)
@@ -629,7 +629,7 @@ def wrong_values(kind, name):
         elif not isinstance(alternative, declare.Nothing):
             wanted.append(_BY_ALTERNATIVE[type(alternative)](alternative)[0])
             values += _BY_ALTERNATIVE[type(alternative)](alternative)[1]
-    refused = [value for value in (*values, None) if not each.accepted.accepts(value)]
+    refused = [value for value in (*values, None) if not any(other.accepts(value) for other in each.accepted)]
     return ".*".join(wanted), tuple({repr(value): value for value in refused}.values())
 
 

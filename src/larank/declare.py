@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Literal, dataclass_transform
 
 LARGEST_COUNT = 2**62  # the core cannot count further
 _REQUIRED: Any = object()  # the default of a parameter that must be given
+_FITTED: Any = object()
 
 
 class ParameterError(ValueError):
@@ -54,8 +55,7 @@ class Number:
     infinite: bool = False
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """What is accepted."""
+    def _words(self) -> tuple[str, ...]:
         bounds = [
             f"{sign} {bound:g}"
             for sign, bound in ((">=", self.least), (">", self.above), ("<", self.below), ("<=", self.most))
@@ -79,11 +79,9 @@ class Whole:
     most: int = LARGEST_COUNT
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """What is accepted."""
-        if self.most == LARGEST_COUNT:
-            return (f"an integer >= {self.least}",)
-        return (f"an integer from {self.least} to {self.most}",)
+    def _words(self) -> tuple[str, ...]:
+        bounds = f">= {self.least}" if self.most == LARGEST_COUNT else f"from {self.least} to {self.most}"
+        return (f"an integer {bounds}",)
 
     def accepts(self, value: Any) -> bool:
         """Return whether the value is a whole number within the bounds."""
@@ -94,7 +92,7 @@ class Whole:
 class Flag:
     """True or False, of Python or of NumPy."""
 
-    words = ("True", "False")
+    _words = ("True", "False")
 
     def accepts(self, value: Any) -> bool:
         """Return whether the value is a truth value."""
@@ -108,8 +106,7 @@ class Choice:
     choices: tuple[str, ...]
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """What is accepted."""
+    def _words(self) -> tuple[str, ...]:
         return tuple(map(repr, self.choices))
 
     def accepts(self, value: Any) -> bool:
@@ -121,7 +118,7 @@ class Choice:
 class Nothing:
     """None."""
 
-    words = ("None",)
+    _words = ("None",)
 
     def accepts(self, value: Any) -> bool:
         """Return whether the value is None."""
@@ -135,8 +132,7 @@ class Object:
     kind: type
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """What is accepted."""
+    def _words(self) -> tuple[str, ...]:
         return (f"{self.kind.__name__}(...)",)
 
     def accepts(self, value: Any) -> bool:
@@ -150,30 +146,18 @@ class Object:
 Alternative = Number | Whole | Flag | Choice | Nothing | Object
 
 
-@dataclass(frozen=True)
-class AnyOf:
-    """A value that one of several alternatives accepts."""
-
-    alternatives: tuple[Alternative, ...]
-
-    def __str__(self) -> str:
-        words = [word for each in self.alternatives for word in each.words]
-        if all(isinstance(each, Choice | Nothing) for each in self.alternatives):
-            return f"one of {', '.join(words)}"
-        return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether one of the alternatives accepts the value."""
-        return any(each.accepts(value) for each in self.alternatives)
-
-
 def demand(name: str, value: Any, *alternatives: Alternative) -> None:
     """Raise a ParameterError unless one of the alternatives accepts the value."""
-    wanted = AnyOf(alternatives)
-    if not wanted.accepts(value):
-        is_number = any(isinstance(each, Number) for each in alternatives)
-        hint = ". Use a large number instead" if is_number and as_float(value) == math.inf else ""
-        raise ParameterError(name, f"must be {wanted}; got {value!r}{hint}")
+    if any(each.accepts(value) for each in alternatives):
+        return
+    words = [word for each in alternatives for word in each._words]
+    if all(isinstance(each, Choice | Nothing) for each in alternatives):
+        wanted = f"one of {', '.join(words)}"
+    else:
+        wanted = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    is_number = any(isinstance(each, Number) for each in alternatives)
+    hint = ". Use a large number instead" if is_number and as_float(value) == math.inf else ""
+    raise ParameterError(name, f"must be {wanted}; got {value!r}{hint}")
 
 
 def as_float(value: Any) -> float:
@@ -210,7 +194,7 @@ class Parameter:
     text: str
     annotation: str
     form: str
-    accepted: AnyOf | None
+    accepted: tuple[Alternative, ...] | None
     check: Check | None
     named: tuple[str, ...]
     position: float
@@ -231,29 +215,24 @@ class Parameter:
     @property
     def choices(self) -> tuple[str, ...]:
         """The strings that are accepted."""
-        alternatives = self.accepted.alternatives if self.accepted else ()
-        return self.named + tuple(
-            choice for each in alternatives if isinstance(each, Choice) for choice in each.choices
-        )
+        return sum((each.choices for each in self.accepted or () if isinstance(each, Choice)), self.named)
 
     @property
     def first_sentence(self) -> str:
         """The first sentence of the text, which stands alone."""
         return re.split(r"(?<=\.)\s", self.text)[0]
 
-    def demand(self, value: Any, called: str | None = None) -> None:
-        """Raise a ParameterError if the value is not accepted; `called` is the name in the message."""
-        name = self.name if called is None else called
+    def demand(self, value: Any) -> None:
+        """Raise a ParameterError if the value is not accepted."""
         if self.accepted is not None:
-            demand(name, value, *self.accepted.alternatives)
+            demand(self.name, value, *self.accepted)
         elif self.check is not None and not (value is None and self.default is None):
-            self.check(name, value)
+            self.check(self.name, value)
 
     def documented(self) -> str:
         """Return the entry of the docstring's section."""
-        return f"{self.name} : {self.form}\n" + textwrap.indent(
-            textwrap.fill(self.text, 108, break_on_hyphens=False), "    "
-        )
+        text = textwrap.fill(self.text, 108, break_on_hyphens=False)
+        return f"{self.name} : {self.form}\n{textwrap.indent(text, '    ')}"
 
 
 @dataclass(frozen=True)
@@ -311,9 +290,6 @@ def parameter(
 def fitted(*, init: Literal[False] = False) -> Any:
     """Declare an attribute that `fit` sets, so that type checkers do not take its annotation for a parameter."""
     return _FITTED
-
-
-_FITTED: Any = object()
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(parameter, fitted))
@@ -394,7 +370,7 @@ def _resolved(cls: type, name: str, declaration: _Declaration, position: float) 
             kind = eval(kind, vars(sys.modules[cls.__module__]))  # the annotation in a class body
         alternatives = [_alternative(each, declaration.bounds) for each in _united(kind)]
         if None not in alternatives:
-            accepted = AnyOf(tuple(each for each in alternatives if each is not None))
+            accepted = tuple(each for each in alternatives if each is not None)
     form = declaration.form or _form(annotation, accepted)
     if declaration.choices:
         form = " or ".join(["{" + ", ".join(f'"{choice}"' for choice in declaration.choices) + "}", form])
@@ -439,12 +415,12 @@ def _alternative(kind: Any, bounds: Mapping[str, Any]) -> Alternative | None:
     return None
 
 
-def _form(annotation: str, accepted: AnyOf | None) -> str:
+def _form(annotation: str, accepted: tuple[Alternative, ...] | None) -> str:
     """Return the type as docstrings write it."""
     if accepted is None:
         return annotation.replace(" | None", "").replace(" | ", " or ")
     words = []
-    for each in accepted.alternatives:
+    for each in accepted:
         if isinstance(each, Choice):
             words.append("{" + ", ".join(f'"{choice}"' for choice in each.choices) + "}")
         elif isinstance(each, Object):

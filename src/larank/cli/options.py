@@ -88,7 +88,7 @@ class Option(NamedTuple):
     def _alternatives(self) -> tuple[Any, ...]:
         accepted = self.parameter.accepted
         if accepted is not None:
-            return accepted.alternatives
+            return accepted
         return (Whole(),) if "int" in self.parameter.annotation.split(" | ") else ()
 
     @property
@@ -164,7 +164,7 @@ def options_of(kind: type, taken: Collection[str] = ()) -> dict[str, Option]:
     """Return the options of an estimator by the names of parameters, without names that the command has itself."""
     options = [Option(each, kind) for each in parameters_of(kind).values()]
     for each in [option.parameter for option in options]:
-        for alternative in each.accepted.alternatives if each.accepted else ():
+        for alternative in each.accepted or ():
             if isinstance(alternative, Object):
                 switches = parameters_of(alternative.kind)
                 used = [switches[name] for name in switches if name not in getattr(kind, "_UNUSED_SWITCHES", ())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -40,7 +40,7 @@ from larank.kernel.machine import (
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.kernel.sharedset import SharedTraining
-from larank.parameters import BlockSteps, StoppingAtGap, Weighted
+from larank.parameters import BlockSteps, MulticlassProblem, StoppingAtGap, Weighted
 from larank.publishing import next_model
 from larank.training import CheckpointFile, CheckpointRequest, Interrupt, Limits, Outcome, first_interrupt, train
 from larank.training.progress import progress_for
@@ -81,7 +81,7 @@ class ExactClassifier(CountsSupport, KernelClassifier):
 
 @with_paragraphs
 @persistable(**FITTED_EXACTLY)
-class MulticlassSVC(Weighted, StoppingAtGap, ExactClassifier):
+class MulticlassSVC(MulticlassProblem, Weighted, StoppingAtGap, ExactClassifier):
     """Multiclass support vector machine with a kernel, solved to a duality gap.
 
     All classes are trained together: one kernel value serves all of them. Training starts from one pass of LaRank and
@@ -122,24 +122,6 @@ class MulticlassSVC(Weighted, StoppingAtGap, ExactClassifier):
     formulation: Literal["crammer-singer", "weston-watkins"] = parameter(
         "The loss of an example: its largest margin violation, or the sum of all of them.",
         default="crammer-singer",
-    )
-    C: float = parameter(
-        "Inverse regularisation strength: the cost of one unit of loss against ``1/2 |w|^2``. Larger values fit the "
-        "training data more closely. Infinity makes margins hard; if the model does not separate the classes, "
-        "`result_.primal` is then infinite, and a warning says so.",
-        default=1.0,
-        above=0,
-        infinite=True,
-    )
-    fit_intercept: bool = parameter(
-        "Whether to add 1 to all kernel values, which gives every class a regularised bias.", default=False
-    )
-    label_costs: ArrayLike | Mapping[tuple[Any, Any], float] | None = parameter(
-        "Margin that is required between pairs of classes: a mapping from pairs (label, other label), or a matrix in "
-        "the order of `classes_` whose entry ``[i, j]`` is the margin of true class i over class j. By default 1 for "
-        "all pairs; pairs that a mapping does not name have 1, too.",
-        default=None,
-        form="mapping or array of shape (n_classes, n_classes)",
     )
     tol: float = parameter(
         "Relative duality gap, ``(primal - dual) / primal``, at which training stops. The published solver stops at "

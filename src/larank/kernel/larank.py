@@ -10,11 +10,11 @@ one that comes (`core/kernel/forgetting.hpp`), and the model is the average of t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from larank.base import functions
@@ -39,7 +39,7 @@ from larank.kernel.machine import (
     primal_by_losses,
     session_class,
 )
-from larank.parameters import BlockSteps, LaRank, Stopping, Weighted
+from larank.parameters import BlockSteps, LaRank, MulticlassProblem, StoppingByGain, Weighted
 from larank.training import FromScratch, ObjectiveValues, Outcome, SampledObjectives
 
 _VISITS_AT_ONCE = 256  # of the finish, well under a second
@@ -267,7 +267,7 @@ class OnlineLaRank(Algorithm):
     intercept_=floats(functions),
     _state=row(number(), number(), number(), several(number(least=0), 3), RANDOM_STATE),
 )
-class LaRankClassifier(Weighted, Stopping, CountsSupport, CheckpointedClassifier):
+class LaRankClassifier(MulticlassProblem, Weighted, StoppingByGain, CountsSupport, CheckpointedClassifier):
     """Multiclass support vector machine trained online, with or without kernels.
 
     One pass over the examples nearly reaches the optimum of the multiclass SVM of Crammer and Singer; further passes
@@ -305,24 +305,6 @@ class LaRankClassifier(Weighted, Stopping, CountsSupport, CheckpointedClassifier
     True
     """
 
-    C: float = parameter(
-        "Inverse regularisation strength: the cost of one unit of loss against ``1/2 |w|^2``. Larger values fit the "
-        "training data more closely. Infinity makes margins hard; if the model does not separate the classes, "
-        "`result_.primal` is then infinite, and a warning says so.",
-        default=1.0,
-        above=0,
-        infinite=True,
-    )
-    fit_intercept: bool = parameter(
-        "Whether to add 1 to all kernel values, which gives every class a regularised bias.", default=False
-    )
-    label_costs: ArrayLike | Mapping[tuple[Any, Any], float] | None = parameter(
-        "Margin that is required between pairs of classes: a mapping from pairs (label, other label), or a matrix in "
-        "the order of `classes_` whose entry ``[i, j]`` is the margin of true class i over class j. By default 1 for "
-        "all pairs; pairs that a mapping does not name have 1, too.",
-        default=None,
-        form="mapping or array of shape (n_classes, n_classes)",
-    )
     average: bool | Literal["auto"] = parameter(
         "Whether the model is the average of the weights during training, in which later weights count more, instead "
         'of the last weights, which depend much on the last examples if labels are noisy. "auto" averages with the '
@@ -342,17 +324,8 @@ class LaRankClassifier(Weighted, Stopping, CountsSupport, CheckpointedClassifier
         "trains by matrix products on a GPU.",
         default="larank",
     )
-    max_iter: int | None = parameter(
-        "Number of passes over the data in `fit`; with `tol` the largest number, after which training stops with a "
-        "warning. By default further passes are made while they are cheap and the last one raised the dual objective "
-        "by more than 0.1 %; cheap are 20 passes, 100 000 visits and 2e7 kernel values in all, so large data gets one "
-        "pass. With `tol` the default is 1000. `partial_fit` makes one pass.",
-        default=None,
-        least=1,
-    )
 
     _ALGORITHM = OnlineLaRank
-    _MAY_REPEAT = True
 
     def _check_together(self) -> None:
         super()._check_together()

@@ -40,7 +40,7 @@ from larank.kernel.machine import (
     signs,
 )
 from larank.kernel.selection import Strategy, is_strategy, strategy_named
-from larank.parameters import Stopping, Weighted
+from larank.parameters import HardMargins, StoppingByGain, Weighted
 from larank.publishing import of_one_model
 from larank.training import FromScratch, ObjectiveValues, Outcome, SampledObjectives, TrainingWarning
 
@@ -276,7 +276,7 @@ def _as_of_svc(coefficients: csr_matrix) -> NDArray[np.float64]:
     intercept_=floats(functions),
     delta_=floats(functions, finite=False),
 )
-class LaSVMClassifier(Weighted, Stopping, CheckpointedClassifier):
+class LaSVMClassifier(HardMargins, Weighted, StoppingByGain, CheckpointedClassifier):
     """Support vector machine with a bias, trained online.
 
     One pass over the examples and a finishing step on the support vectors it has found nearly reach the SVM that
@@ -320,14 +320,6 @@ class LaSVMClassifier(Weighted, Stopping, CheckpointedClassifier):
     True
     """
 
-    C: float = parameter(
-        "Inverse regularisation strength: the cost of one unit of loss against ``1/2 |w|^2``. Larger values fit the "
-        "training data more closely. Infinity makes margins hard; if the model does not separate the classes, "
-        "`result_.primal` is then infinite, and a warning says so.",
-        default=1.0,
-        above=0,
-        infinite=True,
-    )
     finish: bool = parameter(
         "Whether the model is taken after a finishing step, which optimises the coefficients of the support vectors "
         "found so far to the tolerance `tau` of the solver, in at most 1000 steps for each of them. Training "
@@ -344,17 +336,8 @@ class LaSVMClassifier(Weighted, Stopping, CheckpointedClassifier):
         form="strategy",
     )
     solver: Literal["lasvm"] | LaSVM = parameter("``LaSVM(...)`` sets the switches of the algorithm.", default="lasvm")
-    max_iter: int | None = parameter(
-        "Number of passes over the data in `fit`; with `tol` the largest number, after which training stops with a "
-        "warning. By default further passes are made while they are cheap and the last one raised the dual objective "
-        "by more than 0.1 %; cheap are 20 passes, 100 000 visits and 2e7 kernel values in all, so large data gets one "
-        "pass. With `tol` the default is 1000. `partial_fit` makes one pass.",
-        default=None,
-        least=1,
-    )
 
     _ALGORITHM = OnlineLaSVM
-    _MAY_REPEAT = True
 
     def _check_together(self) -> None:
         super()._check_together()

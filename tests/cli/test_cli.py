@@ -532,9 +532,9 @@ def test_interrupted_training_saves_what_it_has(number):
 def test_a_signal_that_comes_before_training_ends_the_command_at_once(number):
     os.mkfifo("pipe.svm")  # nobody writes into it
     child = process("train pipe.svm m.larank")
-    with open("pipe.svm", "wb"):  # opens once the command reads
+    with open("pipe.svm", "wb"):  # opens once the command reads; its end wakes a read that began after the signal
         child.send_signal(number)
-        _, stderr = child.communicate(timeout=60)
+    _, stderr = child.communicate(timeout=60)
     assert child.returncode == 130
     assert stderr == "larank: interrupted\n"
     assert sorted(os.listdir()) == sorted(["pipe.svm", *FILES])

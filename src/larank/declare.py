@@ -451,7 +451,7 @@ _SECTION = re.compile(r"^ *(Attributes|See Also|Notes|References|Examples)\n *-+
 def _with_parameters(cls: type[Declared]) -> str:
     """Return the docstring with the section "Parameters" before its other sections."""
     text = inspect.cleandoc(cls.__doc__ or "")
-    if "Parameters\n----------" in text:  # of a base class, whose docstring this class inherits
+    if "Parameters\n----------" in text:  # a section written by hand
         return text
     following = _SECTION.search(text)
     end = len(text) if following is None else following.start()

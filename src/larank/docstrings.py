@@ -74,7 +74,7 @@ resume : bool, default=False
     `time_limit`, `n_jobs`, `verbose` and, with `tol`, `max_iter`.""",
     "sample_weight": """\
 sample_weight : array of shape (n_samples,), optional
-    Factors on ``C`` per example, not negative.""",
+    The weight of each example, not negative: a factor on ``C`` if the estimator has that parameter.""",
     "fitted": """\
 Returns
 -------

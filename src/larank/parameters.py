@@ -142,14 +142,20 @@ def seed(name: str, value: Any) -> None:
         )
 
 
-def certify(value: Any) -> None:
-    """Require what `fit` accepts as its argument `certify`."""
+def certify(value: Any, tol: float | None = None, *, has_objective: bool = True) -> None:
+    """Require a value of the argument `certify` of `fit` that can act with `tol` and with the solver."""
     demand("certify", value, Flag(), Choice(("auto",)))
+    if tol is not None and not value:
+        raise ParameterError(
+            "certify", f"must not be False with tol={tol!r}, because the gap is computed on all examples"
+        )
+    if value is True and not has_objective:
+        raise ParameterError("certify", "must be 'auto' or False, because this solver has no objective; got True")
 
 
 def operations(name: str, value: Any) -> None:
     """Require a collection of LaRank's operations that contains "new"."""
-    if not isinstance(value, Collection):
+    if not isinstance(value, str | list | tuple | set | frozenset):
         raise ParameterError(name, f"must be a collection of {OPERATIONS}; got {value!r}")
     names = [value] if isinstance(value, str) else list(value)
     for operation in names:

@@ -243,7 +243,7 @@ class PathSearchCV(MetaEstimatorMixin, ScoringClassifier):  # type: ignore[misc]
         if not self.refit:
             return choice, None
         final = search.refit(self.best_params_["C"], gamma)
-        self.best_estimator_ = final.model
+        self.best_estimator_ = final.model.set_params(time_limit=None)
         final.model.result_ = choice.mark(final.model.result_)
         return choice, final
 

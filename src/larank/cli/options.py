@@ -264,11 +264,8 @@ class CommandOfOneAlgorithm(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            # The error of click, or of the copy of click in typer.
-            is_unknown = type(error).__name__ == "NoSuchOption"
-            given = (
-                getattr(error, "option_name", None) if is_unknown else None
-            )  # of the error that click raises, or typer's copy of click
+            is_unknown = type(error).__name__ == "NoSuchOption"  # of click, or of the copy of click in typer
+            given = getattr(error, "option_name", None) if is_unknown else None
             if given is None:
                 raise
             wanted = given.replace("--no-", "--")

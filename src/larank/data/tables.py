@@ -538,7 +538,7 @@ def _without_blank_lines(text: bytes) -> bytes:
     return _QUOTED_OR_BLANK_LINES.sub(lambda match: match[0] if match[0].startswith(b'"') else b"\n", text)
 
 
-# ---- ColumnLabels ----
+# ---- Labels ----
 
 
 class ColumnLabels:

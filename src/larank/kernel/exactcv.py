@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from larank import declare, parameters
+from larank import declare
 from larank.base import unfitted
 from larank.blocks import Provider, provider_for
 from larank.blocks.definite import indefinite_values
@@ -88,8 +88,7 @@ class SharedSearch:
         self.shares = self.nbytes <= min(self.room, SHARE_OF_MATRIX * model.memory_limit)
         self.values = SharedValues(self.features, self._computing, SHARE_OF_MATRIX * model.memory_limit)
         self.taken: list[_Taken] = []
-        most = parameters.MOST_PASSES if model.max_iter is None else model.max_iter
-        self.limits = Limits(None, most, time_of_search(request.time_limit))
+        self.limits = Limits(None, model._most_passes, time_of_search(request.time_limit))
         self.gammas = self._gammas(request.gammas)
         self.kernels = [self._kernel(gamma) for gamma in ([first] if self.gammas is None else self.gammas.tolist())]
         self.about = (

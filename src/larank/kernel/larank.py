@@ -72,7 +72,7 @@ class OnlineLaRank(Algorithm):
         return model.max_support is None or self._switches.forget == "oldest" or model.kernel == "linear"
 
     def check_classes(self, classes: NDArray[Any]) -> None:
-        """The cost matrix has a row and a column for each."""
+        """Raise unless the label costs are margins between these classes."""
         if self.model.label_costs is not None:
             checked_label_costs(self.model.label_costs, classes)
 

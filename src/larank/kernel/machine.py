@@ -56,7 +56,7 @@ from larank.data.schema import (
     optional,
     text,
 )
-from larank.declare import ParameterError, fitted
+from larank.declare import fitted
 from larank.docstrings import with_paragraphs
 from larank.kernel import rounding
 from larank.kernel.selection import Strategy, strategy_named
@@ -146,7 +146,7 @@ _MANY_MORE = 1.1  # support patterns than in the last trial
 _LEAST_ROWS = 256
 _SECONDS_AT_ONCE = 0.1  # of work between two looks at limits, about
 _SECONDS_TO_SETTLE = 0.5  # where training has ended early
-# Where epochs="auto" goes on: while passes are cheap and the dual objective rises.
+# Where max_iter=None makes further passes: while passes are cheap and the dual objective rises.
 _MOST_EPOCHS = 20
 _FEW_VISITS = 100_000
 _FEW_KERNEL_VALUES = 2e7
@@ -363,20 +363,10 @@ class Settings:
     @classmethod
     def of(cls, model: KernelClassifier, certify: bool | str = False) -> Settings:
         """Return the parameters of an estimator."""
-        parameters.certify(certify)
+        has_objective = model._ALGORITHM.certifies
+        parameters.certify(certify, getattr(model, "tol", None), has_objective=has_objective)
         given = {name: value for name, value in declare.values_of(model).items() if name in cls.__dataclass_fields__}
-        settings = cls(**given, certify=certify, may_repeat=model._MAY_REPEAT)
-        if not model._ALGORITHM.certifies:
-            if certify is True:
-                raise ParameterError(
-                    "certify", f"must be 'auto' or False, because a {type(model).__name__} minimises nothing"
-                )
-            settings = replace(settings, certify=False)
-        if settings.stops_at_gap and certify is False:
-            raise ParameterError(
-                "certify", f"must not be False with tol={settings.tol!r}, because the gap is computed on all examples"
-            )
-        return settings
+        return cls(**given, certify=has_objective and certify, may_repeat=model._MAY_REPEAT)
 
     @property
     def stops_at_gap(self) -> bool:

@@ -91,7 +91,7 @@ class PrimalMulticlassSVC(Weighted, StoppingAtGap, _InThreads, Seeded, LinearCla
     ----------
     Zien, De Bona, Ong. Training and Approximation of a Primal Multiclass Support Vector Machine. 2007.
 
-    PrimalExamples
+    Examples
     --------
     >>> from larank import PrimalMulticlassSVC
     >>> from larank.data import load_letter

@@ -26,7 +26,7 @@ from larank.data.columns import ConllFile, read_conll
 from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.schema import RESULT, SchemaError, Scope, floats, integer, labels, optional
-from larank.declare import LARGEST_COUNT, Choice, Flag, ParameterError, fitted, parameter
+from larank.declare import LARGEST_COUNT, ParameterError, fitted, parameter
 from larank.docstrings import with_paragraphs
 from larank.parameters import LaRank, Seeded, Stopping, Threaded
 from larank.publishing import copied, next_model, of_one_model, one_model
@@ -567,7 +567,7 @@ class SequenceTagger(Stopping, Threaded, Seeded, Estimator):
         self, X: Any, y: Any, sample_weight: ArrayLike | None, certify: bool | str, asked: CheckpointRequest
     ) -> Outcome:
         declare.check(self)
-        declare.demand("certify", certify, Flag(), Choice(("auto",)))
+        parameters.certify(certify, self.tol)
         seeds = check_random_state(self.random_state)
         seed = int(seeds.randint(2**31 - 1))
         orders = np.random.RandomState(seeds.randint(2**31 - 1))
@@ -750,6 +750,11 @@ class SequenceTagger(Stopping, Threaded, Seeded, Estimator):
         super()._check_together()
         if self.tol is not None:
             self._check_reaches_gap(self.tol)
+        if self.max_support is not None and not self._is_larank:
+            raise ParameterError(
+                "max_support",
+                f"must be None with solver={self.solver!r}, which stores no sequences; got {self.max_support!r}",
+            )
         if self.label_costs is not None and self.solver == "perceptron":
             raise ParameterError(
                 "label_costs",

@@ -29,7 +29,7 @@ from larank.data.schema import (
     several,
     starts,
 )
-from larank.declare import Choice, Flag, ParameterError, fitted, parameter
+from larank.declare import ParameterError, fitted, parameter
 from larank.parameters import LaRank, Seeded, Stopping
 from larank.publishing import next_model, of_one_model
 from larank.structured import larank, perceptrons
@@ -139,7 +139,7 @@ class StructuredSVC(Stopping, Seeded, Estimator):
 
     References
     ----------
-    Bordes. New Algorithms for Large-Scale JointSupport Vector Machines. PhD thesis, 2010, sections 2.2 and 5.1.
+    Bordes. New Algorithms for Large-Scale Support Vector Machines. PhD thesis, 2010, sections 2.2 and 5.1.
     Tsochantaridis, Joachims, Hofmann, Altun. Large Margin Methods for Structured and Interdependent Output Variables.
     JMLR 6, 2005.
     Joachims, Finley, Yu. Cutting-Plane Training of Structural SVMs. Machine Learning 77, 2009.
@@ -354,7 +354,7 @@ class StructuredSVC(Stopping, Seeded, Estimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, certify: bool | str) -> Outcome:
         declare.check(self)
-        declare.demand("certify", certify, Flag(), Choice(("auto",)))
+        parameters.certify(certify, self.tol, has_objective=self._solver not in _PERCEPTRONS)
         pairs = self._pairs(X, y, sample_weight, first=0)
         model = self._checked(pairs)
         seeds = check_random_state(self.random_state)

@@ -148,7 +148,7 @@ def hardened(costs: NDArray[np.float64], diagonal: NDArray[np.float64]) -> NDArr
 
 
 def smallest_margin(scores: NDArray[np.float64], labels: NDArray[Any], delta: NDArray[np.float64]) -> float:
-    """Of hard margins, the smallest (S_i^y - S_i^y') / Delta(y, y').
+    """Return the smallest (S_i^y - S_i^y') / Delta(y, y') of hard margins.
 
     Scores divided by it keep all of them. Where it is not above zero, no multiple does.
     """

@@ -67,7 +67,7 @@ class _Taken:
 
 
 class SharedSearch:
-    """The trainings of a search, on all examples and on those of folds."""
+    """The trainings of a search, on all examples and on the examples of each fold."""
 
     def __init__(self, request: Request, X: Any, y: Any, sample_weight: Any) -> None:
         self.estimator, self.interrupt, self.time_limit = request.estimator, request.interrupt, request.time_limit

@@ -172,7 +172,7 @@ class OnlineLaRank(Algorithm):
             best = np.where(own < bound, g, -np.inf).max(axis=1)
             violation = max(violation, float((best - worst).max()))
             yield
-        if training.sample is not None or self.model.max_support is not None:  # the rest is as it was kept on the way
+        if training.sample is not None or self.model.max_support is not None:  # the session has kept the other terms
             half, dual = training.session.half_squared_norm, training.session.dual
             self._look_at_objectives(training, half, dual)
             primal = training.machine.model_half_squared_norm(half) + losses.total

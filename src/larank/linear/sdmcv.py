@@ -31,7 +31,7 @@ _Float = NDArray[np.float64]
 
 
 class WarmSearch:
-    """The trainings of a search, on all examples and on those of folds."""
+    """The trainings of a search, on all examples and on the examples of each fold."""
 
     gammas: _Float | None = None
 

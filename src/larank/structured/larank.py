@@ -27,7 +27,7 @@ _TAU = 0.08  # of a loss; smaller violations are left alone in the first epoch
 _OPTIMIZE_RUN = 10
 
 
-# Of a solver, as `LaRankSolver.state` has it.
+# The state of a solver, as `LaRankSolver.state` returns it.
 STATE = schema.record(
     dual=schema.number(),
     linear=schema.number(),
